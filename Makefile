@@ -8,7 +8,7 @@ SOURCES := setup.cfg setup.py pyproject.toml CMakeLists.txt
 # Tests start hundreds of processes: each would compile all of xetl's Python anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check check-alone test test-alone test-slow bench lint docs clean
+.PHONY: demo check check-alone test test-alone test-as test-slow bench lint docs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -53,6 +53,13 @@ test: $(VENV)/.test
 
 test-alone:
 	$(BIN)/python -m pytest -n auto -m 'not slow' $(PYTEST_ARGS)
+
+# Numbers that another processor computes (AS=avx512, avx512_bf16, amx), by software, with
+# arrays between pages that nobody may touch; see docs/reliability.md.
+COMPUTE := $(addprefix tests/,backends/cpu conformance numerics ops seeds)
+test-as: $(VENV)/.test
+	XETL_TESTS_AS=$(AS) XETL_TESTS_FENCED=1 $(BIN)/python -m pytest -n auto \
+	  -m 'not slow' --targets host --one-of-each $(COMPUTE) $(PYTEST_ARGS)
 
 # Few tests are handed out at once, so that no process is left with the longest alone.
 test-slow: $(VENV)/.test

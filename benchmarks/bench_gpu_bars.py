@@ -83,8 +83,14 @@ def cases() -> Iterator[Case]:
                 yield Case(
                     f"attention {dtype} {depth}{' causal' if causal else ''}",
                     attention,
-                    f"{types} None {dtype}[S,{depth}] f32 f32",
-                    {"CAUSAL": causal, "NEGATIVE": False, "ACC": f32, "BM": 128}
+                    f"{types} None {dtype}[S,{depth}] {'None ' * 5}f32 f32 f32",
+                    {
+                        "HEADS": 1,
+                        "SHARE": 1,
+                        "LEFT": None,
+                        "RIGHT": 0 if causal else None,
+                    }
+                    | {"NEGATIVE": False, "ACC": f32, "BM": 128}
                     | {"BN": 64, "D": depth, "E": depth},
                 )
     types = "bf16[M,K] bf16[K,N] f32[M,N]"

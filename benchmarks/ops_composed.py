@@ -56,6 +56,51 @@ def _baddbmm(kind: Any, m: int, n: int) -> Pair:
     return Pair((_normal(kind, 4, max(1, m // 4), n), *_bmm(kind, m, n).args))
 
 
+def _small_bmm(kind: Any, m: int, n: int) -> Pair:
+    """Many products of 16 x 16."""
+    count = max(1, m * n // 256)
+    return Pair(
+        (_normal(kind, count, 16, 16), _normal(kind, count, 16, 16)),
+        torch.bmm,
+        None,
+        ops.bmm,
+    )
+
+
+def _narrow_sum(kind: Any, m: int, n: int) -> Pair:
+    """Of columns of rows of 10."""
+    return Pair((_normal(kind, m * n // 10, 10), 0), torch.sum, None, ops.sum)
+
+
+def _sum_of_images(kind: Any, m: int, n: int) -> Pair:
+    """Over images and rows of each channel and column, with others between."""
+    images = _normal(kind, max(1, m // 64), 4, 16, max(1, n // 4))
+    return Pair((images, (0, 2)), torch.sum, None, ops.sum)
+
+
+def _narrow_embedding(kind: Any, m: int, n: int) -> Pair:
+    """Rows of 8."""
+    given = torch.randint(m, (m * n // 8,)), _normal(kind, m, 8)
+    return Pair(given, functional.embedding, None, ops.embedding)
+
+
+def _topk_of_long(kind: Any, m: int, n: int) -> Pair:
+    """The best 50, or all of few; numbers of 64 bits in place of bf16."""
+    x = _normal(torch.float32, m, n)
+    if kind is not torch.float32:
+        x = (1e9 * x).long()
+    return Pair((x, min(n, 50)), torch.topk, None, ops.topk)
+
+
+def _batch_norm_of_last(kind: Any, m: int, n: int) -> Pair:
+    """Images of 8 x 8, or of 16 pixels, whose channels come last in memory."""
+    side = 8 if n >= 64 else 4
+    x = _normal(kind, max(1, m * n // (64 * side * side)), 64, side, side)
+    x = x.to(memory_format=torch.channels_last)
+    given = x, _normal(kind, 64), torch.rand(64).to(kind) + 1
+    return Pair(given, functional.batch_norm, None, ops.batch_norm)
+
+
 def _conv1d(kind: Any, m: int, n: int) -> Pair:
     channels = min(n, 64)
     x = _normal(kind, max(1, m // channels), channels, n)
@@ -159,6 +204,12 @@ COMPOSED: dict[str, Callable[[Any, int, int], Pair]] = {
     "prepack": _prepack,
     "bmm": _bmm,
     "baddbmm": _baddbmm,
+    "small_bmm": _small_bmm,
+    "narrow_sum": _narrow_sum,
+    "sum_of_images": _sum_of_images,
+    "narrow_embedding": _narrow_embedding,
+    "topk_of_long": _topk_of_long,
+    "batch_norm_of_last": _batch_norm_of_last,
     "conv1d": _conv1d,
     "depthwise": _depthwise,
     "depthwise_strided": _depthwise_strided,

@@ -1,4 +1,4 @@
-"""Writes docs/architecture.md from the pipelines: `python docs/architecture.py`."""
+"""Write docs/architecture.md from the pipelines: `python docs/architecture.py`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ COMMON = [each.name for each in pipeline.common_passes(find_backend("cpu"), "avx
 
 HEAD = """# Architecture: the stages of a kernel
 
-This page is written by `python docs/architecture.py`; a test compares it with the
-pipelines.
+`python docs/architecture.py` writes this page; a test compares it with the pipelines.
 
 A kernel is a Python function. The front end (`xetl/frontend`) turns its syntax tree
-into a module of XeTile operations. `xetl/pipeline.py` runs the passes: first those
-that every backend has, then those of the backend. A *stage* is a point between passes
-where it is known which operations may stand in the module
-(`xetl/transforms/stages.py`); the module is checked there. At the last stage the
-backend makes code. `kernel.ir("stage", ...)` prints any stage, and the module after
-any pass, by its name.
+into a module of XeTile operations. `xetl/pipeline.py` runs the passes: first the passes
+that every backend shares, then those of the backend. A *stage* is a point between
+passes where the set of legal operations is known (`xetl/transforms/stages.py`); the
+module is verified there. After the last stage the backend generates code.
+`kernel.ir("stage", ...)` returns the text of the module at a stage, and
+`kernel.ir("pass-name", ...)` that of the module after a pass.
 """
 
 SOURCE = """@xetile.kernel
@@ -46,7 +45,7 @@ def double(X, Y):  # noqa: D103, N803
 
 
 def picture() -> Iterator[str]:
-    """A chart of the stages; an arrow has the number of passes."""
+    """Yield a chart of the stages. An arrow is labelled with its number of passes."""
     yield "```mermaid"
     yield "flowchart TD"
     yield '  python["Python function"] -->|front end| frontend["frontend"]'
@@ -68,7 +67,7 @@ def picture() -> Iterator[str]:
 
 
 def passes(backend: BackendBase, target: str) -> Iterator[str]:
-    """The passes of a backend; a stage is in bold where it begins."""
+    """Yield the passes of a backend. The name of a stage is bold where it begins."""
     names: list[str] = []
     for each in backend.passes(target):
         stage = backend.stage_after(each.name)
@@ -83,7 +82,7 @@ def passes(backend: BackendBase, target: str) -> Iterator[str]:
 
 
 def stages() -> Iterator[str]:
-    """The kernel at each stage of each backend."""
+    """Yield the kernel at each stage of each backend."""
     params = (ArrayParam("X", f32, 2, 1), ArrayParam("Y", f32, 2, 1))
     for name, target in TARGETS.items():
         backend = find_backend(name)
@@ -91,10 +90,10 @@ def stages() -> Iterator[str]:
         for step in pipeline.lower(module, backend, target):
             if step.stage is None or (step.stage == "xetile") != (name == "reference"):
                 continue
-            where = (
-                "on every backend" if step.stage == "xetile" else f"{name}, {target}"
-            )
-            yield f"\n### Stage `{step.stage}` ({where}), after `{step.name}`"
+            where = f"({name}, {target}), after `{step.name}`"
+            if step.stage == "xetile":
+                where = "(on every backend)"
+            yield f"\n### Stage `{step.stage}` {where}"
             yield "\n```mlir"
             for line in str(module).splitlines():
                 indent = " " * (len(line) - len(line.lstrip()) + 6)
@@ -105,7 +104,7 @@ def stages() -> Iterator[str]:
 
 
 def page() -> str:
-    """The text of docs/architecture.md."""
+    """Return the text of docs/architecture.md."""
     lines = [HEAD, "## The stages\n", *picture(), "\n## The passes\n"]
     common = ", ".join(f"`{name}`" for name in COMMON)
     lines.append(f"* every backend: {common} → **xetile**.")

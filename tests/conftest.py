@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.backends.xegpu import device
+from tests.fenced_memory import fence_if_wanted
+from tests.other_processor import OF_THIS_MACHINE, WANTED, pretend_if_wanted
 from tests.poison import poison_workspaces
 from xetl.settings import config
 from xetl.transforms.choose_inner_blocks import BLOCKED
@@ -27,6 +29,8 @@ from xetl_cpu.targets import find_target, host_machine
 from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.launch import devices
 
+pretend_if_wanted()  # before anybody asks what the host is
+fence_if_wanted()
 devices.set_up()
 settings.register_profile(
     "any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -126,7 +130,6 @@ def wanted_targets(config: pytest.Config) -> set[str]:
 def pytest_configure(config: pytest.Config) -> None:
     began()
     device.is_left_out = "opencl" not in wanted_targets(config)
-    device.prepare_for_quick_builds()
     host_machine()  # is read once: here, not while a test pretends another one
 
 
@@ -270,6 +273,8 @@ def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
     if HOST_IS_AVX2 and "host" in wanted:
         wanted -= {"avx2"}  # the same cells are there for the host
     if target_of(item) not in wanted:
+        return False
+    if WANTED is not None and item.path.stem in OF_THIS_MACHINE:
         return False
     if not item.config.getoption("--one-of-each") or item.path.stem in CHEAP_CASES:
         return True

@@ -1,5 +1,6 @@
 """Every benchmark runs; what it measures is nobody's business here."""
 
+import ast
 import csv
 import os
 import subprocess
@@ -45,6 +46,13 @@ QUICK = {
     "bench_gpu_code": [],
     "bench_gpu_plans": [],
 }
+
+
+@pytest.mark.parametrize("file", sorted(BENCHMARKS.glob("*.py")), ids=lambda f: f.stem)
+def test_what_a_benchmark_imports_from_the_product_exists(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("xetl"):
+            exec(ast.unparse(node), {})
 
 
 @pytest.mark.slow

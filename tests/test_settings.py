@@ -59,6 +59,14 @@ def test_a_misspelt_field_is_not_taken() -> None:
     assert caught.value.help == "did you mean `backend`?"
 
 
+def test_all_settings_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XETL_TARGET", "avx2")
+    printed = repr(Config())
+    assert printed.startswith("Config(backend=")
+    assert "target='avx2', " in printed
+    assert "reuse_constants=False" in printed
+
+
 def test_settings_that_held_before_are_the_same_object_again() -> None:
     own = Config()
     before = own.assigned

@@ -83,6 +83,27 @@ def test_tutorial_runs(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+CHANGES = [
+    ("01_vector_add.py", {"= 1000)": "= 10)", "(len(z), 1000)": "(len(z), 10)"}, 0),
+    ("02_softmax.py", {", padding=-xetile.inf": "", "10 * rng": "rng"}, 1),
+]
+"""What tutorials propose under "Try it", and the exit code that they say."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "changes", "code"), CHANGES)
+def test_a_proposed_change_does_what_its_tutorial_says(name, changes, code, tmp_path):
+    text = (TUTORIALS / name).read_text("utf-8")
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    changed = tmp_path / name
+    changed.write_text(text, "utf-8")
+    done = run(changed, tmp_path)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert code == 0 or "Max relative difference" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ON_DEVICES)
 def test_tutorial_runs_on_a_device(name, tmp_path):

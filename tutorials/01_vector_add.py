@@ -132,10 +132,10 @@ def best_ms(function, *arguments, repeat=50):
     return min(times) * 1e3
 
 
-length[1001](x, y, z)
+grid = cdiv(len(z), 1000)
+length[grid](x, y, z)
 np.testing.assert_allclose(z, np.hypot(x, y), rtol=1e-6)
 
-grid = cdiv(len(z), 1000)
 for name, kernel, peer in (
     ("x + y", add[grid], lambda x, y, z: np.add(x, y, out=z)),
     ("sqrt(x*x + y*y)", length[grid], numpy_length),
@@ -169,5 +169,5 @@ if __name__ == "__main__" and "--plot" in sys.argv:
     figure.savefig("01_vector_add.png", dpi=120)
 
 # %% [markdown]
-# **Try it:** change SIZE to 10 and to 100 000 and measure again.  Next: 02, which
-# reduces the elements of a tile to one number.
+# **Try it:** change 1000 to 10 and to 100 000, in SIZE and in the grids, and measure
+# again.  Next: 02, which reduces the elements of a tile to one number.

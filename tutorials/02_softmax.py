@@ -80,8 +80,8 @@ print(f"{len(x)} rows agree with NumPy's; sums are 1 to {abs(y.sum(1) - 1).max()
 
 # %% [markdown]
 # ## Look inside
-# In the IR a reduction is a `tile_reduce`.  Python broadcasts (1, 1) to (1, WIDTH)
-# without a word; the IR has a `tile_broadcast` for it.
+# In the IR a reduction is a `tile_reduce`.  In Python, (1, 1) broadcasts to (1, WIDTH)
+# implicitly; the IR has an operation for this, `tile_broadcast`.
 
 # %%
 for line in softmax.ir("xetile", x, y, WIDTH=1024).splitlines():
@@ -91,7 +91,7 @@ for line in softmax.ir("xetile", x, y, WIDTH=1024).splitlines():
 # %% [markdown]
 # ## Change one thing
 # What does the padding cost?  A tile may be exactly 781 columns wide, although 781 is
-# no multiple of anything that a processor likes.
+# no multiple of the width of a processor's vectors.
 
 
 # %%
@@ -140,5 +140,6 @@ if __name__ == "__main__" and "--plot" in sys.argv:
     figure.savefig("02_softmax.png", dpi=120)
 
 # %% [markdown]
-# **Try it:** leave out `padding`.  The assert fails: by how much, and why?  Next: 03,
-# which multiplies matrices.
+# **Try it:** leave out `padding`, and the factor 10 of `x`.  The assert fails: by how
+# much, and why?  (With the factor, the maximum of a row is near 30, and exp(0 - 30) is
+# too small to be noticed.)  Next: 03, which multiplies matrices.

@@ -1,4 +1,4 @@
-"""03  GEMM.  You will: multiply matrices by tiles, fuse what follows, and read maps.
+"""03  GEMM.  You will: multiply matrices by tiles, fuse an epilogue, and read maps.
 
 Needs 01.  Runs on any CPU in a few seconds.
 """
@@ -46,8 +46,8 @@ from xetl.xetile import cdiv, constexpr, f32
 # * `WG` is a *map* for GPUs, where a program consists of subgroups: here 8 x 4 of them,
 #   and each computes 32 x 64 elements of the tile.  Without a map xetl chooses one.
 #   A CPU does not need it.
-# * `EPILOGUE` is a function, or None; so is `bias` an array, or None.  Both are known
-#   when the kernel is compiled, and an `if` on them costs nothing when it runs.
+# * `EPILOGUE` is a function or None, and `bias` an array or None.  The compiler knows
+#   whether they are None, so an `if` on them costs nothing when the kernel runs.
 
 
 # %%
@@ -57,7 +57,7 @@ def gelu(v):
 
 
 WG = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])
-WG.show((256, 256))  # who owns what of a tile of C; path="map.svg" draws it
+WG.show((256, 256))  # the owner of each part of a tile of C; path="map.svg" draws it
 
 
 @xetile.kernel(
@@ -195,8 +195,8 @@ print(f"bias and GELU add {fused - rows:.2f} ms; NumPy / xetl {separate / fused:
 # %% [markdown]
 # ## And the dtype
 # bf16 is f32 without its last 16 bits.  The sums are still f32.  A CPU that multiplies
-# pairs of bf16 (AVX512-BF16, AMX) is two times as fast or more; other CPUs only save
-# memory.
+# pairs of bf16 is faster: up to two times with AVX512-BF16, and more with AMX.  Other
+# CPUs only save memory.
 
 # %%
 A16, B16 = (integers(n, n, dtype=ml_dtypes.bfloat16) for _ in range(2))

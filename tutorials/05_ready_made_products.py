@@ -5,10 +5,10 @@ Needs 03.  Runs on any CPU in a few seconds.
 
 # %% [markdown]
 # ## The mathematics
-# A network of two layers: y = gelu(x @ W1 + b1) @ W2.  The kernel of tutorial 03 would
-# do it; it is so common that xetl brings one.  `xetl.ops.matmul` is torch's matmul, on
-# arrays of any library, with a bias and an activation that are computed while a block
-# of the result is in cache.
+# A network of two layers: y = gelu(x @ W1 + b1) @ W2.  The kernel of tutorial 03 could
+# compute it, but products are so common that xetl has a function for them.
+# `xetl.ops.matmul` is torch's matmul, on arrays of any library, with a bias and an
+# activation that are computed while a block of the result is in cache.
 
 # %%
 import os
@@ -58,7 +58,7 @@ np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
 assert ops.matmul(x[0], w1).shape == (800,)
 
 # %% [markdown]
-# What does not fit is said before anything runs, with both shapes.
+# Shapes that do not fit are refused before anything runs.  The error names both shapes.
 
 # %%
 code = None
@@ -89,8 +89,8 @@ assert np.array_equal(ops.matmul(x, weights), ops.matmul(x, w1))
 
 
 # %% [markdown]
-# Kernels of your own can use prepacked weights as well.  For this one `explain` says
-# that B is packed before the programs run, so it takes the packed copy instead.
+# Your own kernels can use prepacked weights as well.  For the kernel below, `explain`
+# says that B is packed before the programs run; so it can use the packed copy.
 
 
 # %%

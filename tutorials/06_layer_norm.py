@@ -179,7 +179,7 @@ for rows_each in (4, 64, 1024):
 
 # %% [markdown]
 # ## Measure
-# NumPy reads and writes memory for each operation; a kernel once for all of them.
+# NumPy reads and writes memory for each operation, a kernel once for all of them.
 
 # %%
 both = {

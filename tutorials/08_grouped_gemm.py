@@ -1,4 +1,4 @@
-"""08  Grouped GEMM.  You will: multiply groups of any size by matrices of their own.
+"""08  Grouped GEMM.  You will: multiply groups of rows, each by its own matrix.
 
 Needs 03.  Runs on any CPU in a few seconds.
 """
@@ -20,8 +20,9 @@ Needs 03.  Runs on any CPU in a few seconds.
 #     | e 3 |            | W[3] |     expert 3: rows 9-12, rows 13-14
 #     +-----+            +------+
 #
-# One launch for each expert would leave cores idle in each small group.  One launch for
-# all needs a program to know its expert and its rows: a short list, made on the host.
+# With one launch for each expert, cores would be idle in each small group.  With one
+# launch for all, each program must know its expert and its rows.  The host makes a
+# short list of them.
 
 # %%
 import os
@@ -112,8 +113,8 @@ print(f"{len(work)} pieces of work in one launch")
 
 # %% [markdown]
 # ## Look inside
-# The loop over k is one `xsmm.brgemm`, as for a plain product, although the data says
-# where its rows begin and end.
+# The loop over k is one `xsmm.brgemm`, as in a plain product, although its rows are
+# known only when the kernel runs.
 
 # %%
 text = grouped.ir("raise-to-brgemm", X, W, first, work, Y)
@@ -137,7 +138,8 @@ assert np.array_equal(Y, expected)
 
 # %% [markdown]
 # ## Measure
-# Against a loop of launches, one for each expert, and against NumPy's loop.
+# We compare one launch with a loop of launches, one for each expert, and with NumPy's
+# loop.
 
 
 # %%

@@ -5,8 +5,8 @@ Needs 03.  Runs on any CPU in a few seconds.
 
 # %% [markdown]
 # ## The mathematics
-# A byte for a weight instead of four: a quarter of the memory, and of the time that it
-# takes to read it.  A *scale* says how large one step is:
+# Weights of one byte instead of four take a quarter of the memory, and a quarter of the
+# time to read it.  A *scale* is the size of one step:
 #
 #     Aq = round(A / sa)    with sa = max |A| / 127, one for each row of A
 #     Bq = round(B / sb)    with sb = max |B| / 127, one for each column of B
@@ -37,7 +37,7 @@ from xetl.xetile import cdiv, constexpr, f32
 
 # %% [markdown]
 # ## The kernel
-# One kernel is for both: SUMS is i32 for bytes, and f32 for 8-bit floats.
+# One kernel is enough for both: SUMS is i32 for bytes, and f32 for 8-bit floats.
 
 
 # %%
@@ -66,8 +66,8 @@ def scaled_gemm(
 
 # %% [markdown]
 # ## Quantize
-# One program reads a row twice: for its largest value, and to round.  B is quantized
-# by columns, which are the rows of `B.T`.
+# Each program reads its row twice: to find the largest value, and to round.  B is
+# quantized by columns, which are the rows of `B.T`.
 
 
 # %%
@@ -127,8 +127,8 @@ int8_error = error()
 #     fp8    |||||||| | | | | | | |   |   |   |       |      |
 #            0                                            largest
 #
-# So one large weight in a column spoils int8 more than fp8, and without one int8 is
-# closer.
+# So one large weight in a column makes int8 less exact than fp8.  Without large
+# weights, int8 is more exact.
 
 # %%
 Af, saf = quantized(A, ml_dtypes.float8_e4m3fn, 448)

@@ -89,8 +89,8 @@ print("split-K: 1, 2, 5 and 16 parts, all equal to NumPy's")
 
 # %% [markdown]
 # ## Stream-K
-# The steps of all tiles stand in one line.  Program p takes the steps from
-# p * TOTAL / P on.  It leaves a tile where its steps end, and begins the next one.
+# The steps of all tiles are numbered from 0 to TOTAL.  Of P programs, program p takes
+# the steps from p * TOTAL / P on.  At the end of a tile it goes on with the next tile.
 
 
 # %%
@@ -124,7 +124,7 @@ print("stream-K: 1, 2, 3 and 7 programs, all equal to NumPy's")
 # %% [markdown]
 # ## Look inside
 # The atomic is one operation in the IR.  `kind` may be add, mul, max, min, and, or, xor
-# or xchg; `atomic_cas` compares and swaps.  It returns the old values, unused here.
+# or xchg; `atomic_cas` compares and swaps.  They return the old values, unused here.
 
 # %%
 text = split_k.ir("xetile", A, B, C, PARTS=4)
@@ -133,9 +133,9 @@ print(line.strip().split(" : ")[0])
 
 # %% [markdown]
 # ## Make a mistake
-# With a plain store in place of the atomic, the last program wins and the others' sums
-# are lost.  Perhaps a test with one core does not show it.  The interpreter does: it
-# knows which program wrote what.
+# With a plain store in place of the atomic, the last program wins and the sums of the
+# others are lost.  A test with one core may not show this.  The interpreter does: it
+# knows which program wrote which element.
 
 
 # %%
@@ -173,9 +173,9 @@ assert error < 1e-2
 
 # %% [markdown]
 # ## Measure
-# One tile of C, so that without parts one core computes all of it.  A part for each
-# core is enough; more parts only add more often.  With few cores the gain is small: B
-# is packed first, by all cores, in any case.  Split-K was made for GPUs, where one tile
+# C has one tile, so without parts one core computes all of it.  One part for each core
+# is enough: more parts only add more often.  With few cores there is little or no gain,
+# because all cores pack B first in any case.  Split-K was made for GPUs, where one tile
 # would leave hundreds of cores idle.
 
 

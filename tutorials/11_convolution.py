@@ -125,8 +125,8 @@ print("stride 2: equal to NumPy's")
 
 # %% [markdown]
 # ## Measure
-# The same convolution by tiles, by gathers, and in NumPy, whose product is fast, but
-# first it needs its matrix.
+# The same convolution by tiles, by gathers, and in NumPy.  NumPy's product is fast, but
+# it needs the matrix `im2col` first.
 
 # %%
 Y2 = np.empty_like(Y)

@@ -5,8 +5,8 @@ Needs 02.  Runs on any CPU in a few seconds.
 
 # %% [markdown]
 # ## Indices
-# A tile is a window: its elements are neighbours.  Where they are not, write indices,
-# as in NumPy: `X[rows, columns]` loads an element for each pair.
+# A tile is a window: its elements are neighbours.  For other elements, write indices as
+# in NumPy: `X[rows, columns]` loads an element for each pair.
 #
 #     X[rows[:, None], columns[None, :]]         rows = [2, 0, 2]
 #
@@ -29,8 +29,8 @@ from xetl.xetile import cdiv, constexpr
 
 # %% [markdown]
 # ## Embedding
-# Each program copies the rows of 8 tokens.  The columns are neighbours, and the
-# compiler sees that: what is gathered is whole pieces of rows.
+# Each program copies the rows of 8 tokens.  The compiler sees that the columns are
+# neighbours, so it gathers whole pieces of rows.
 
 
 # %%
@@ -52,8 +52,8 @@ print("4001 rows of a table: equal to NumPy's")
 
 # %% [markdown]
 # ## Its derivative: a scatter
-# Row r of the gradient is the sum over all tokens with id r.  Two programs may meet in
-# a row, so they add with atomics.  A tile with vectors as offsets is a *scatter tile*.
+# Row r of the gradient is the sum over all tokens with id r.  Two programs may add to
+# the same row, so they use atomics.  A *scatter tile* has vectors as offsets.
 
 
 # %%
@@ -139,9 +139,9 @@ assert code is not None
 
 # %% [markdown]
 # ## Measure
-# `topk` keeps only k elements of each row while it looks at the others.  `sort` in a
-# kernel is for rows that are needed sorted in the middle of something else; alone,
-# NumPy's is much faster.
+# `topk` keeps only k elements of each row while it looks at the others.  `sort` is for
+# kernels that need sorted rows in the middle of other work; for sorting alone, NumPy is
+# faster.
 
 # %%
 for name, ours, theirs in (

@@ -8,7 +8,7 @@ Needs 01.  Runs on any CPU in a few seconds.  `--plot` as well draws
 # ## The mathematics
 # Most generators have a state: the second number needs the first.  Thousands of
 # programs cannot wait for each other.  Philox is a *counter-based* generator: it
-# scrambles the number of a place with a seed, and that is all.
+# computes each number only from its index, the counter, and a seed.
 #
 #     usual:    state --> state --> state --> state       one after another
 #                 |         |         |         |
@@ -20,8 +20,9 @@ Needs 01.  Runs on any CPU in a few seconds.  `--plot` as well draws
 #                 |         |         |         |
 #                r0        r1        r2        r3
 #
-# So a number depends on seed and place alone: any tile, any number of threads and any
-# backend give the same, and it can be drawn again instead of being stored.
+# So a number depends only on seed and index.  It is the same for any tile size, any
+# number of threads and any backend, and a kernel can draw it again instead of storing
+# it.
 
 # %%
 import os
@@ -72,7 +73,7 @@ assert abs(y.mean() - 1) < 0.004
 print(f"dropped {share:.4f} of {n}, asked for {p}")
 
 # %% [markdown]
-# Other tiles, the same numbers; another seed, others.
+# Another tile size gives the same numbers; another seed gives other numbers.
 
 # %%
 again, other = np.empty_like(y), np.empty_like(y)

@@ -72,8 +72,8 @@ print("bf16 and f32: equal to NumPy's")
 #         | a |   |  sums   |                   sums += a * b
 #         +---+   +---------+
 #
-# More sums for each load are better, until registers run out: 16 of 8 numbers with
-# AVX2, 32 of 16 with AVX-512.  (Sums that fill them all leave no room for a and b.)
+# More sums for each load are better, until registers run out: AVX2 has 16 registers of
+# 8 numbers, AVX-512 has 32 of 16.  (Some registers must stay free for a and b.)
 
 # %%
 FACTS = ("instruction", "mr", "nr", "k_pack")
@@ -128,9 +128,9 @@ print(report)
 
 # %% [markdown]
 # ## Machine code
-# Count the instructions that multiply.  A micro-kernel has one for each vector of its
-# sums (8 x 32 sums are 16 vectors of 16) and each step of k in the body of its loop,
-# and again some for smaller blocks, which are left at the edges.
+# Count the instructions that multiply.  The loop of a micro-kernel has one for each
+# vector of its sums (8 x 32 sums are 16 vectors of 16) and each unrolled step of k.
+# There are more for the smaller blocks at the edges.
 
 # %%
 MULTIPLY = r"\b(vfmadd\w+ps|vdpbf16ps|tdpbf16ps)\b"
@@ -148,8 +148,8 @@ for target in TARGETS:
 #              A0 (16)    C00      C01           one tile of sums alone would
 #              A1 (16)    C10      C11           need 2 loads for 1 product
 #
-# There are two such loops: in one A streams through the first cache (`tileloaddt1`), in
-# the other its rows are few and short, and stay there (`tileloadd`, as B's).
+# There are two such loops.  In one, A streams through the L1 cache (`tileloaddt1`); in
+# the other, A has few short rows, which stay in L1 (`tileloadd`, as for B).
 #
 # The shapes of the tiles are set by `ldtilecfg`, which takes 64 bytes and is slow.  So
 # it stands once, in front of all programs of a thread, and `tilerelease` behind them.
@@ -163,8 +163,8 @@ assert words["tdpbf16ps"] == 2 * 4
 
 # %% [markdown]
 # ## Change one thing: the target
-# Code for an older CPU runs here, too: what do the newer instructions bring?  What this
-# CPU cannot run is refused, before anything happens.
+# Code for an older CPU runs here, too: how much do the newer instructions gain?  A
+# target that this CPU cannot run is refused before anything runs.
 
 
 # %%

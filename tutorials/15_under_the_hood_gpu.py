@@ -6,8 +6,8 @@ Needs 03 and 04.  Runs on any CPU in about ten seconds.
 # %% [markdown]
 # ## The machine
 # A program is a workgroup of subgroups; a subgroup of a PVC ("Ponte Vecchio") has 16
-# lanes, which share registers.  It does not load numbers but *blocks*: a rectangle of a
-# matrix, with one message.  And it multiplies blocks, with DPAS.
+# lanes, which share registers.  It loads *blocks*: one message brings a rectangle of a
+# matrix.  It multiplies blocks with the instruction DPAS.
 #
 #     memory                     registers of a subgroup
 #     +---------------+          +---------+
@@ -87,9 +87,9 @@ assert loop["xegpu.dpas"] == 32
 # %% [markdown]
 # ## Prefetch
 # Memory needs hundreds of cycles to answer.  So the loop asks for the tiles of a later
-# step now, and they are in the cache when they are loaded.  Nobody wrote it in this
-# kernel: the compiler puts it in, and spreads it over the subgroups, because all of
-# them need the same tiles of A and B.
+# step now, and they are in the cache when they are loaded.  The kernel does not contain
+# prefetches: the compiler inserts them, and each subgroup prefetches a share of the
+# tiles of A and B, because all subgroups need them.
 #
 #     step          0     1     2     3     4
 #     prefetch      3     4     5     6     7       three steps ahead
@@ -103,9 +103,9 @@ print(gemm.explain(A, B, C, **PVC))
 
 # %% [markdown]
 # ## Change one thing: shared memory (SLM)
-# Subgroups in a row of the map load the same part of A.  They could bring it to the
-# memory that a workgroup shares, and read it from there.  `subgroups=[r, c]` makes a
-# kernel that says what *one subgroup* does: load a share, store it, wait for all,
+# Subgroups in a row of the map load the same part of A.  They could copy it to the
+# memory that a workgroup shares, and read it from there.  With `subgroups=[r, c]`, a
+# kernel describes the work of *one subgroup*: load a share, store it, wait for all,
 # multiply from shared memory.
 #
 #      global A          SLM                  each subgroup
@@ -165,5 +165,6 @@ for size in (64, 256):
     assert not stats.spill_bytes
 
 # %% [markdown]
-# **Try it:** `XETL_PREFETCH=0` and `XETL_PREFETCH=5`, and look at the loop again.
-# Then `target="bmg"`, another GPU.
+# **Try it:** `XETL_PREFETCH=5`, and look at the loop again.  (`XETL_PREFETCH=0` leaves
+# out prefetches, so the assert on them stops the script.)  Then `target="bmg"`, another
+# GPU.

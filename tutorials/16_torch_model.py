@@ -1,7 +1,7 @@
 """16  A torch model.  You will: put kernels into a model that trains and compiles.
 
-Needs 05 and 06.  Runs in 15 seconds where torch is (the extra `torch` of xetl);
-elsewhere it says how to install it.
+Needs 05 and 06.  Runs in 15 seconds if torch is installed (the extra `torch` of xetl);
+otherwise it says how to install it.
 """
 
 # %% [markdown]
@@ -166,8 +166,8 @@ print("losses of five steps, equal to torch's:", *(f"{loss:.4f}" for loss in our
 
 # %% [markdown]
 # ## Look inside: torch.compile
-# `fullgraph=True` fails where torch has to leave its graph.  It need not: each function
-# of xetl is one node.  (`aot_eager` makes the graphs of forward and backward and runs
+# `fullgraph=True` fails if torch has to leave its graph.  It does not: each function of
+# xetl is one node.  (`aot_eager` makes the graphs of forward and backward and runs
 # them as they are; the usual backend, `inductor`, needs a C++ compiler.)
 
 # %%

@@ -1,7 +1,7 @@
 """17  dpctl queues.  You will: launch on a device of your choice, and not wait.
 
-Needs 01.  Runs in about ten seconds where dpctl is (the extra `xegpu` of xetl);
-elsewhere it says how to install it.  Without a GPU it uses the CPU through Intel's
+Needs 01.  Runs in about ten seconds if dpctl is installed (the extra `xegpu` of xetl);
+otherwise it says how to install it.  Without a GPU it uses the CPU through Intel's
 OpenCL driver.
 """
 
@@ -55,9 +55,9 @@ def steps(X, Y, count, SIZE: constexpr = 1024):
 
 # %% [markdown]
 # ## NumPy arrays on a device
-# `backend="xegpu"` takes the first GPU, else the CPU.  A device that can read the
-# host's
-# memory uses the array where it is; else it is copied there and back.
+# `backend="xegpu"` takes the first GPU, or else the CPU.  A device that can read memory
+# of the host uses the array in place.  For other devices the array is copied there and
+# back.
 
 # %%
 x = np.linspace(0.1, 1.5, 100_000, dtype=np.float32)

@@ -1,6 +1,6 @@
 """18  Ahead of time.  You will: ship kernels to machines that have no compiler.
 
-Needs 02.  Runs on any CPU in about ten seconds; the part in C where `cc` is.
+Needs 02.  Runs on any CPU in about ten seconds.  The part in C needs `cc`.
 """
 
 # %% [markdown]
@@ -13,9 +13,9 @@ Needs 02.  Runs on any CPU in about ten seconds; the part in C where `cc` is.
 #                   --> softmax.o, softmax.h  ----> cc main.c          no Python
 #                   --> softmax.spv  -------------> SYCL, Level Zero   Intel GPUs
 #
-# When a kernel is called, its arguments say for what it is compiled.  Ahead of time a
-# *signature* says it: "f32[M,N] f32[M,N]" is two matrices of rows, of any size.  Files
-# are made for any target, on any machine.
+# When a kernel is called, it is compiled for the types of its arguments.  Ahead of time
+# a *signature* gives the types: "f32[M,N] f32[M,N]" is two matrices of any size, whose
+# rows are contiguous.  Any machine can make the files for any target.
 
 # %%
 import shutil
@@ -39,7 +39,7 @@ def softmax(X, Y):
 
 
 def run(*command):
-    """Run a command in the folder: what it prints."""
+    """Run a command in the folder; return its output."""
     done = subprocess.run(
         [str(each) for each in command],
         cwd=folder,

@@ -1,7 +1,7 @@
 """19  Dask.  You will: run a kernel on the blocks of an array, in several processes.
 
-Needs 03.  Runs in about ten seconds where Dask is (the extra `dask` of xetl);
-elsewhere it says how to install it.
+Needs 03.  Runs in about ten seconds if Dask is installed (the extra `dask` of xetl);
+otherwise it says how to install it.
 """
 
 # %% [markdown]
@@ -43,9 +43,9 @@ except ImportError:
 
 # %% [markdown]
 # ## The kernel
-# It travels to other processes: kernels pickle, by the name of their module or, as here
-# in a script, with their source.  Each process compiles it once; but for the first one,
-# the code is found on disk.
+# Dask sends the kernel to other processes.  A kernel is pickled by the name of its
+# module or, as here in a script, with its source.  The first process compiles the
+# kernel; the others find the code on disk.
 
 
 # %%

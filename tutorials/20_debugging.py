@@ -56,9 +56,9 @@ print("wrong at", np.flatnonzero(~np.isclose(y, expected)).tolist())
 
 # %% [markdown]
 # ## Interpret
-# `interpret` runs one program after the other and checks each access.  Elements outside
-# read as 0, without a word: left of the array that does no harm, for x[0] is 0; right
-# of it, it does.
+# `interpret` runs one program after the other and checks each access.  In a launch,
+# elements outside of the array read as 0 silently.  On the left this does no harm,
+# because x[0] is 0; on the right it gives a wrong number.
 
 
 # %%
@@ -98,9 +98,9 @@ print("repaired: equal to NumPy's")
 
 # %% [markdown]
 # ## Races
-# Programs run in any order, and at the same time.  What one writes no other may read or
-# write, but for atomics.  Smoothing *in place* looks harmless, and it works for one
-# program.
+# Programs run in any order, and at the same time.  No program may read or write an
+# element that another one writes, except with atomics.  Smoothing *in place* looks
+# harmless, and it works for one program.
 
 # %%
 assert report(smooth2, x.copy(), x.copy(), grid=2) is None
@@ -109,8 +109,8 @@ assert report(smooth2, z, z, grid=2) == "X0823"
 
 # %% [markdown]
 # ## Print and assert
-# They work in machine code as well.  `if` chooses who prints: all programs would be too
-# many.
+# They work in machine code as well.  The `if` chooses the program that prints, because
+# the output of all programs would be too long.
 
 
 # %%
@@ -187,7 +187,8 @@ for line in running.ir("xetile", X, Y).splitlines():
 
 # %% [markdown]
 # ## Change one thing
-# `XETL_INTERPRET=1` in the environment interprets all launches of a program, without a
-# change of its text.  `XETL_DUMP=after:cse` prints the IR after a pass.
+# `XETL_INTERPRET=1` in the environment interprets all launches of a script, which you
+# need not change.  Only `kernel.interpret` also looks for mistakes.
+# `XETL_DUMP=after:cse` prints the IR after a pass.
 #
 # **Try it:** run 10 with `XETL_INTERPRET=1`.

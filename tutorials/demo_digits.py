@@ -7,8 +7,8 @@ and leaves a picture, demo_digits.png.  `--quick` trains less and measures less.
 
 import os
 
-# NumPy is our yardstick, so it gets its best: where an environment sets these two, they
-# hold NumPy's OpenBLAS to code for an older CPU.  It reads them when it is imported.
+# We compare with NumPy at its best: these two variables, if set, restrict NumPy's
+# OpenBLAS to code for an older CPU.  OpenBLAS reads them when NumPy is imported.
 os.environ.pop("OPENBLAS_CORETYPE", None)
 os.environ.pop("OPENBLAS_L2_SIZE", None)
 
@@ -31,7 +31,8 @@ from xetl.xetile import cdiv, constexpr, f32
 
 # --- The kernels --------------------------------------------------------------------
 # A program computes one tile of the result; the grid says how many programs there are.
-# Tiles may hang over the edge of an array: outside reads as zero and is never written.
+# Tiles may hang over the edge of an array: elements outside read as zero and are never
+# written.
 
 BM, BN, BK = 64, 64, 64
 
@@ -71,7 +72,7 @@ def gelu_slope(z):
 
 @xetile.kernel(grid=tiles_of("Y"))
 def linear(X, W, bias, Y, Z=None, ACTIVATION: constexpr = None):
-    """Y = ACTIVATION(X @ W + bias); Z, if given, keeps what went into ACTIVATION."""
+    """Y = ACTIVATION(X @ W + bias); Z, if given, keeps the input of ACTIVATION."""
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     y = matmul_tile(X, W, m, n)
     y = y + xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
@@ -84,7 +85,7 @@ def linear(X, W, bias, Y, Z=None, ACTIVATION: constexpr = None):
 
 @xetile.kernel(grid=lambda args: args.X.shape[0])
 def cross_entropy(X, labels, loss, dX, CLASSES: constexpr):
-    """Of each row of X: -log(softmax(x)[label]), and its gradient."""
+    """Compute -log(softmax(x)[label]) of each row x of X, and its gradient."""
     r = xetile.program_id(0)
     label = labels[r]
     x = xetile.load_tile(xetile.init_tile(X[r], [0], (CLASSES,)))
@@ -108,7 +109,7 @@ def weight_gradient(X, dY, dW):
 
 @xetile.kernel(grid=tiles_of("dZ"))
 def hidden_gradient(dY, W, Z, dZ):
-    """The gradient of what went into GELU, (dY @ W^T) * gelu'(Z)."""
+    """The gradient of the input of GELU, (dY @ W^T) * gelu'(Z)."""
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     z = xetile.load_tile(xetile.init_tile(Z, [m, n], (BM, BN)))
     dz = matmul_tile(dY, W.T, m, n) * gelu_slope(z)
@@ -128,7 +129,7 @@ def bias_gradient(dY, db):
 
 @xetile.kernel(grid=lambda args: cdiv(args.P.shape[0], args.SIZE))
 def adam(P, G, M, V, rate, SIZE: constexpr = 4096):
-    """One step of Adam; `rate` comes with the bias correction of its step."""
+    """One step of Adam; `rate` includes the bias correction of the step."""
     i = xetile.program_id(0) * SIZE
     p, g = xetile.init_tile(P, [i], (SIZE,)), xetile.init_tile(G, [i], (SIZE,))
     m, v = xetile.init_tile(M, [i], (SIZE,)), xetile.init_tile(V, [i], (SIZE,))
@@ -240,7 +241,7 @@ def numpy_adam(p, g, m, v, rate):
     p -= rate * m / (np.sqrt(v) + 1e-7)
 
 
-# --- What the demo does with them ----------------------------------------------------
+# --- The demo: train the network, compare and draw -----------------------------------
 
 
 class State:

@@ -3,9 +3,9 @@
 # %% [markdown]
 # Each kernel has one or more holes, written `...`.  Fill them, and run the cell, or
 # the file: `python tutorials/puzzles.py`.  One line for each puzzle says whether it is
-# right, or what is wrong.  docs/language.md has all that is needed, and
-# `puzzles_solutions.py` a solution of each.  Stuck?  Print in the kernel, or stop in it
-# with `kernel.interpret(...)`: see 20.
+# right, or what is wrong.  docs/language.md has all operations that you need, and
+# `puzzles_solutions.py` has a solution of each puzzle.  If you are stuck, print in the
+# kernel, or stop in it with `kernel.interpret(...)`: see tutorial 20.
 
 # %%
 from puzzles_checker import check

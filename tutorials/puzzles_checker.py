@@ -1,4 +1,4 @@
-"""What `puzzles.py` checks with: arguments, right results, and one line about yours."""
+"""The checks of `puzzles.py`: arguments, right results, and one line about yours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from xetl.errors import XetlError
 
 Case = tuple[list[Any], np.ndarray]
-"""Arguments of a kernel, the last of which it writes, and what that should become."""
+"""Arguments of a kernel, which writes the last one, and its right result."""
 
 rng = np.random.default_rng(0)
 
@@ -22,7 +22,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def case(*arguments: Any, result: np.ndarray) -> Case:
-    """A case whose output is full of NaN, or -77: a place that is forgotten shows."""
+    """Return a case whose output is full of NaN or -77, so that a gap is noticed."""
     unwritten = np.nan if result.dtype.kind == "f" else -77
     return [*arguments, np.full(result.shape, unwritten, result.dtype)], result
 

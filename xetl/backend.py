@@ -1,7 +1,7 @@
-"""What a backend is, what it makes of a kernel, and how one is found by its name.
+"""The base classes of backends and of compiled kernels, and the lookup by name.
 
-Nothing heavy is imported here: a launch whose code is in the disk cache comes through
-this file without loading xDSL or LLVM.
+This file imports nothing heavy: a launch whose code is in the disk cache needs it, but
+neither xDSL nor LLVM.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from xetl.language.signature import Signature
 
 SLM_LIMIT = 1 << 20
-"""Bytes of shared memory of a workgroup where no device sets a limit."""
+"""Bytes of shared memory of a workgroup if no device sets a limit."""
 
 GROUP = "xetl.backends"
 """Entry points of packages that offer backends."""
 
 PREFIX = "xetl_"
-"""A package called so and the backend's name needs no look at the entry points, which
-takes 20 ms: a third of the way to the first result of a process."""
+"""A backend in a package called `xetl_<name>` is found without entry points: reading
+them takes 20 ms, a third of the time to the first result of a process."""
 
 DEFAULT_BACKEND = "cpu"
 INTERPRETER = "reference"
@@ -47,11 +47,11 @@ _finding = late("xetl.findings", "Finding")
 
 @record(frozen=True, eq=False)
 class DeviceMemory:
-    """Memory that belongs to a device (USM of SYCL), as its owner states it.
+    """Memory that belongs to a device (USM of SYCL), as its owner describes it.
 
     Attributes:
-        owner: what an error calls it, such as ``xpu:0``.
-        queue: where its owner works: a `dpctl.SyclQueue`, a stream of torch, or None.
+        owner: the name of the device in errors, such as ``xpu:0``.
+        queue: the queue of its owner: a `dpctl.SyclQueue`, a stream of torch, or None.
         is_reachable: whether the host may read and write it.
     """
 
@@ -62,15 +62,15 @@ class DeviceMemory:
 
 @record(frozen=True, eq=False)
 class ArrayView:
-    """An array argument as a backend sees it: where it is and how it is laid out.
+    """An array argument as a backend sees it: address, dtype, shape and strides.
 
     Attributes:
-        address: of the element ``[0, 0, ...]``, in bytes.
+        address: the address of the element ``[0, 0, ...]``.
         shape: number of elements in each dimension.
         strides: distance between neighbours in each dimension, in elements.
         readonly: whether the owner forbids writing.
-        obj: what the user passed; keeping it keeps the memory alive.
-        memory: of which device it is; None: the host's.
+        obj: the object that the user passed; a reference to it keeps the memory alive.
+        memory: the device memory that it lies in; None: host memory.
     """
 
     address: int
@@ -91,10 +91,10 @@ class Artifact:
     """A compiled kernel as the disk cache keeps it.
 
     Attributes:
-        payload: what `BackendBase.load` makes an executable of.
-        meta: facts about it, JSON only. Keys every backend gives: ``"stored"``, the
+        payload: the code; `BackendBase.load` makes an executable of it.
+        meta: facts about the code, JSON only. Every backend gives ``"stored"``: the
             indices (among the array and scalar parameters, constants left out) of the
-            arrays the kernel writes.
+            arrays that the kernel writes.
     """
 
     payload: bytes
@@ -108,16 +108,16 @@ class Artifact:
 
 @record(frozen=True)
 class Expected:
-    """What a model of costs expects of a launch.
+    """The estimate that a cost model makes of a launch.
 
     Attributes:
-        machine: on which.
-        seconds: it takes.
-        limit: what it waits for, such as ``memory``.
-        part: of the peak of ``whole``, the share that is reached.
-        whole: what counts for this kernel: the matrix unit, or memory.
-        tflops: of products, 10^12 operations a second.
-        gbytes: billions of bytes a second, of memory.
+        machine: the name of the machine.
+        seconds: the time of the launch.
+        limit: the resource that limits it, such as ``memory``.
+        part: the reached fraction of the peak of ``whole``.
+        whole: the unit whose peak counts for this kernel: the matrix unit, or memory.
+        tflops: the rate of matrix products, 10^12 operations a second.
+        gbytes: the rate of memory, 10^9 bytes a second.
     """
 
     machine: str
@@ -148,16 +148,16 @@ class Event(Protocol):
         """Return when the kernel has run.
 
         Raises:
-            LaunchError: it did not end well.
+            LaunchError: the kernel failed.
         """
 
 
 class Place(Protocol):
-    """Where a launch runs, on a backend whose devices have queues."""
+    """The queue that a launch runs on, for a backend whose devices have queues."""
 
     @property
     def target(self) -> str:
-        """What its device is, for the compiler."""
+        """The compiler's target for its device."""
         ...
 
 
@@ -166,31 +166,31 @@ class Executable(ABC):
 
     @property
     def fast(self) -> Callable[..., int] | None:
-        """A shortcut for the usual arguments, or ``None`` if there is none.
+        """A fast launch function for the usual arguments; None if there is none.
 
-        It is called with the three sizes of the grid and the user's own objects, one
-        for each parameter in order (trailing constants may be left out). 0 means done;
-        anything else that nothing was written and `launch` must be used.
+        Its arguments are the three sizes of the grid, then the user's own objects: one
+        for each parameter in order (trailing constants may be left out). It returns 0
+        if the kernel has run. Otherwise nothing was written: call `launch`.
         """
         return None
 
     @property
     def is_fast_at_hand(self) -> bool:
-        """Whether ``fast`` costs next to nothing: nothing must be compiled for it."""
+        """Whether ``fast`` is cheap to get: nothing has to be compiled for it."""
         return True
 
     @property
     def fast_prepacked(self) -> Callable[..., int] | None:
-        """As ``fast``, for calls with a `xetl.prepacked.Prepacked` argument."""
+        """The same as ``fast`` for calls with a `xetl.prepacked.Prepacked` argument."""
         return None
 
     def numba_call(
         self, name: str, grid: tuple[int, int, int] | Callable[[Any], Any]
     ) -> Callable[..., None]:
-        """A function that code of numba calls with the arguments of the kernel.
+        """Return a function that numba code can call with the kernel's arguments.
 
         Raises:
-            LaunchError: there can be none.
+            LaunchError: numba code cannot call this kernel.
         """
         raise LaunchError(
             f"code of numba cannot call `{name}`: it runs on another backend than"
@@ -207,25 +207,25 @@ class Executable(ABC):
 class QueuedExecutable(Executable):
     """An executable that runs on a queue of a device."""
 
-    compile_part: Callable[[str], Artifact]  # of the ``parts`` that ``meta`` names
+    compile_part: Callable[[str], Artifact]  # takes one of ``meta["parts"]``
 
     @abstractmethod
     def submit(
         self, grid: tuple[int, int, int], args: Arguments, place: Place
     ) -> Event:
-        """Start the kernel on ``args`` (constants left out)."""
+        """Start the kernel on ``args`` (constants left out); return its event."""
 
     def fast_at(self, place: Place, *, waits: bool) -> Callable[..., Any] | None:
-        """As ``fast``, at that place; without waiting it gives the event, not 0."""
+        """Return `fast` for a queue; without waiting it returns the event, not 0."""
         return None
 
 
 class RecordedLaunch(NamedTuple):
-    """A launch that has been done.
+    """A launch that has run.
 
     Attributes:
         args: arrays and numbers, constants left out.
-        stored: which of them the kernel writes.
+        stored: the indices of the arguments that the kernel writes.
     """
 
     executable: Executable
@@ -235,16 +235,16 @@ class RecordedLaunch(NamedTuple):
 
 
 class RecordedCall(NamedTuple):
-    """All that a function has launched, and where its arrays came from.
+    """All launches of one call of a function, and the origin of their arrays.
 
     Attributes:
-        given: of each argument an array (as the user has it), or the value that it must
-            have again; numbers that may differ have any.
-        numbers: which argument each of the last ones of all launches is; None: it is
-            the same each time.
-        made: arrays made for the call: each with a function and its arguments that
-            make another one.
-        gives: which of all arrays the function gives back.
+        given: for each argument of the call its array (as the user passed it), or the
+            value that later calls must have, too; any value if ``numbers`` names it.
+        numbers: for each of the last arguments of every launch the index of the
+            argument of the call that it is; None: it is a constant.
+        made: arrays that were made for the call, each with a function and its arguments
+            that make another one.
+        gives: indices, among ``given`` and then ``made``, of the returned arrays.
     """
 
     launches: Sequence[RecordedLaunch]
@@ -255,32 +255,32 @@ class RecordedCall(NamedTuple):
 
 
 class BackendBase(ABC):
-    """A way of running kernels: turns XeTile IR into something executable.
+    """Base class of backends, which turn XeTile IR into executables.
 
     A backend implements the abstract methods and sets ``name`` and ``targets``; all
-    others have defaults. Methods take for a target the result of `variant`.
+    others have defaults. A parameter ``target`` of a method is a result of `variant`.
     """
 
     name: str
     targets: Sequence[str]
-    """Names of the machines it can make code for; the first is the default."""
+    """Names of the machines that it makes code for; the first is the default."""
     runs_as: Mapping[str, str] = {}
-    """Other machines, each with the target whose code it runs."""
+    """Names of other machines, each with the target whose code it runs."""
     package: str = ""
-    """Whose modules ``pipeline``, ``doctor`` and ``export`` answer for it, if named."""
+    """The package whose modules ``pipeline``, ``doctor`` and ``export`` serve it."""
     stages: Sequence[str] = ()
-    """Names `kernel.ir` accepts, besides those of the passes."""
+    """Names that `kernel.ir` accepts, besides those of the passes."""
     slow_stages: Sequence[str] = ()
-    """Those of ``stages`` that other programs make, left out where all are shown."""
+    """Those of ``stages`` that other programs make; views of all stages omit them."""
     cacheable: bool = True
     """Whether artifacts may be kept on disk."""
     stops_at_breakpoints: bool = False
-    """Whether ``breakpoint()`` stops; where it does not, it is removed."""
+    """Whether ``breakpoint()`` stops a kernel; if not, it is removed."""
     exports: bool = False
     """Whether `export` writes files."""
 
     def part(self, name: str) -> Any:
-        """A module of its package, imported when it is first needed."""
+        """Return a module of its package, imported when it is first needed."""
         if not self.package:
             raise InternalError(f"the {self.name} backend has no `{name}`")
         return import_whole(f"{self.package}.{name}")
@@ -289,7 +289,7 @@ class BackendBase(ABC):
 
     @abstractmethod
     def cache_key(self, target: str) -> str:
-        """All that code for ``target`` depends on besides the kernel: versions, CPU."""
+        """Return all that code depends on besides the kernel: versions, CPU."""
 
     @abstractmethod
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
@@ -300,33 +300,33 @@ class BackendBase(ABC):
         """Make an artifact runnable in this process."""
 
     def default_target(self) -> str:
-        """The target of a launch that names none."""
+        """Return the target of a launch that names none."""
         return self.targets[0]
 
     def variant(self, target: str) -> str:
-        """The target with what settings add to it."""
+        """Return the target, extended by the settings that change its code."""
         return target
 
     def first_part(self, target: str) -> str:
-        """The target, and which part of its code launches begin with; else all."""
+        """Return the target of the code that launches need first, by default all."""
         return target
 
     def slm_limit(self, target: str) -> int:
-        """Bytes of shared memory that a workgroup may have."""
+        """Return how many bytes of shared memory a workgroup may have."""
         return SLM_LIMIT
 
     def passes(self, target: str) -> list[ModulePass]:
-        """The lowering from `xetile` to the form `build` takes, in order."""
+        """Return the passes from stage `xetile` to the form that `build` takes."""
         return self.part("pipeline").passes(target) if self.package else []
 
     def stage_after(self, name: str) -> str | None:
-        """The stage (a key of the stage table) that begins after a pass."""
+        """Return the stage (a key of the stage table) that begins after a pass."""
         return self.part("pipeline").STAGE_AFTER.get(name) if self.package else None
 
     def text(
         self, module: ModuleOp, signature: Signature, target: str, stage: str
     ) -> str:
-        """A stage of ``stages`` that is no MLIR module any more, such as ``asm``."""
+        """Return the text of a stage that is no MLIR module, such as ``asm``."""
         return self.part("pipeline").text(module, target, stage)
 
     # Launching ---------------------------------------------------------------------
@@ -334,54 +334,54 @@ class BackendBase(ABC):
     def place(
         self, queue: object, names: Sequence[str], args: Arguments
     ) -> Place | None:
-        """The queue of a launch, given or found; None: it runs on the host.
+        """Return the queue of a launch, given or found; None if it runs on the host.
 
-        Where it is not None, `load` gives a `QueuedExecutable`.
+        If the result is not None, `load` returns a `QueuedExecutable`.
         """
         return None
 
     def cores(self) -> tuple[str, int] | None:
-        """Target and cores of the device that a launch takes; None: the host."""
+        """Return target and number of cores of the default device; None: the host."""
         return None
 
     def vectors(self, target: str) -> tuple[int, int]:
-        """How many vectors registers hold, and elements of 32 bits of one."""
+        """Return the number of vector registers, and of 32-bit elements of one."""
         return 32, 16
 
     def products(self, target: str, dtype: str) -> tuple[str, int]:
-        """What operands are multiplied as; the rows in tile registers, 0: no tiles."""
+        """Return the dtype that is multiplied, and the rows of tiles (0: no tiles)."""
         return dtype, 0
 
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
-        """What repeats a call, on the host, with other arrays like the recorded ones.
+        """Return a function that repeats a call on the host with other arrays.
 
-        It is called with a grid, which it ignores, and the arguments, and gives what
-        the function gives. 1 means that not all has been done, and that the call must
-        be made anew: an array has another kind, shape or layout, or overlaps one that
-        is written, or another argument has another value.
-        None: there can be no such thing.
+        Its arguments are a grid, which it ignores, and the arguments of the call. It
+        returns the results of the call, or 1 if the call is not completely done and
+        must be made again without it: an array has another type, shape or strides, or
+        overlaps one that is written, or another argument has another value.
+        Return None if the call cannot be repeated so.
         """
         return None
 
     # Tools -------------------------------------------------------------------------
 
     def doctor(self) -> Sequence[Finding]:
-        """What `xetl doctor` prints about it."""
+        """Return the lines of `xetl doctor` about this backend."""
         own = [_finding("targets", ", ".join(self.targets))]
         return self.part("doctor").examine() if self.package else own
 
     def test_devices(self) -> Sequence[TestDevice]:
-        """The devices that `xetl doctor --gpu` tests.
+        """Return the devices that `xetl doctor --gpu` tests.
 
         Raises:
-            LaunchError: there is no driver; its help says how to get one.
+            LaunchError: there is no driver; the help says how to get one.
         """
         return ()
 
     def export(
         self, module: ModuleOp, signature: Signature, target: str, name: str
     ) -> Export:
-        """The files that `xetl compile` writes of a lowered module."""
+        """Return the files that `xetl compile` writes for a lowered module."""
         return self.part("export").export(module, signature, target, name)
 
     def expect(
@@ -390,57 +390,57 @@ class BackendBase(ABC):
         grid: tuple[int, int, int] | None,
         args: Arguments | None,
     ) -> Sequence[Expected]:
-        """What to expect of a launch on each machine of the target, by a model.
+        """Estimate the time of a launch on each machine of the target by a cost model.
 
-        Autotuning compares the first of them for configs of one call: what is expected
-        to be several times slower is not tried.
+        Autotuning compares the first estimates of all configs of a call. It does not
+        try configs that are estimated to be several times slower than the best.
 
         Args:
-            grid: None: as large as fills the machine.
-            args: None: sizes of 4096.
+            grid: the grid; None: one that fills the machine.
+            args: the arguments; None: arrays with dimensions of 4096.
         """
         return ()
 
     def peak(self, target: str, dtype: str) -> tuple[float, float] | None:
-        """The most that the machine does: 10^9 operations and bytes a second.
+        """Return the peak of the machine: 10^9 operations and 10^9 bytes a second.
 
-        As its maker says, or measured where it is this machine.
+        The numbers are its maker's, or are measured if it is this machine.
 
         Returns:
-            None: nobody knows.
+            None if they are unknown.
         """
         return None
 
     def machine_name(self, target: str) -> str:
-        """The machine that times belong to: best configs of others do not count."""
+        """Return the machine's name; tuning ignores best configs of other machines."""
         return target
 
     def tune_machine(self) -> Sequence[str]:
-        """Measure this machine and keep the numbers; the lines of a table of them.
+        """Measure this machine, store the numbers and return lines of a table of them.
 
         Raises:
-            OSError: they cannot be kept.
+            OSError: the numbers cannot be stored.
         """
         return [f"the {self.name} backend has nothing to measure"]
 
     def measure(self, artifact: Artifact) -> Mapping[str, object]:
-        """Facts for `Kernel.stats` that take too long for every compilation."""
+        """Return facts for `Kernel.stats` that are too slow for every compilation."""
         return {}
 
     def opt_passes(self) -> Mapping[str, type[ModulePass]]:
-        """Its passes by name, for ``xetl-opt``."""
+        """Return its passes by name, for ``xetl-opt``."""
         return self.part("pipeline").opt_passes() if self.package else {}
 
     def opt_dialects(self) -> Sequence[Dialect]:
-        """Its dialects, for ``xetl-opt``."""
+        """Return its dialects, for ``xetl-opt``."""
         return self.part("pipeline").DIALECTS if self.package else ()
 
 
 @cache
 def installed(package: str) -> str:
-    """A text that changes when another version of ``package`` is installed.
+    """Return a text that changes when another version of ``package`` is installed.
 
-    It is when its file was written: asking for the version takes 5 ms.
+    It is the time of the package's file: reading the version would take 5 ms.
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:
@@ -455,7 +455,7 @@ def _known() -> dict[str, EntryPoint]:
 
 
 def backend_names() -> list[str]:
-    """The backends that are installed, in alphabetical order."""
+    """Return the names of the installed backends, in alphabetical order."""
     return sorted(_known())
 
 
@@ -466,7 +466,7 @@ def _by_convention(name: str) -> BackendBase | None:
     try:
         return getattr(import_whole(package), "BACKEND", None)
     except ModuleNotFoundError as error:
-        if error.name != package:  # it is there, but something that it needs is not
+        if error.name != package:  # the package exists, but not one that it imports
             raise
     return None
 
@@ -490,11 +490,11 @@ def find_backend(name: str) -> BackendBase:
 
 
 def other_backends(usual: BackendBase) -> Iterator[BackendBase]:
-    """The backends that can be imported, without the interpreter."""
+    """Yield the other backends that can be imported, without the interpreter."""
     for name in backend_names():
         if name in (usual.name, INTERPRETER):
             continue
         try:
             yield find_backend(name)
-        except (ImportError, LaunchError):  # what it needs is not installed
+        except (ImportError, LaunchError):  # a package that it needs is not installed
             continue

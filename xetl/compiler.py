@@ -1,7 +1,8 @@
-"""The compiler on one screen: Python function to XeTile IR to what a backend runs.
+"""The compiler on one screen: Python function to XeTile IR to code of a backend.
 
-`build` calls the front end, `xetl.pipeline.lower` runs the passes, `compile_kernel`
-does both and lets the backend make code. `ir_at_stage` shows what there is on the way.
+`build` calls the front end, and `xetl.pipeline.lower` runs the passes.
+`compile_kernel` does both and lets the backend make code. `ir_at_stage` returns the
+text of a stage between these steps.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def build(
     target: str,
     reads: Reads | None = None,
 ) -> ModuleOp:
-    """Build the module of a Python function; ``reads`` records what it depends on."""
+    """Build the module of a Python function; ``reads`` records its dependencies."""
     return build_module(
         function,
         signature,
@@ -56,7 +57,7 @@ def compile_kernel(
     """Compile a Python function for the arguments that the signature describes.
 
     Raises:
-        CompileError: the kernel is wrong; nothing was made.
+        CompileError: the kernel is wrong.
     """
     make = partial(build, function, signature, backend, target, reads)
     names = function.__name__, function.__code__.co_filename
@@ -108,9 +109,9 @@ def ir_at_stage(
     target: str,
     stage: str,
 ) -> str:
-    """The text of the module at a stage, after a pass, or of the backend's code.
+    """Return the text of the module at a stage or after a pass, or the backend's code.
 
-    The stages of `device_pipeline` are there on every backend.
+    The stages of `device_pipeline` can be shown for every backend.
 
     Raises:
         LaunchError: there is no such stage or pass.

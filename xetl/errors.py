@@ -1,23 +1,32 @@
-"""Every error a user can see, and how it is drawn.
+"""Every error a user can see, and its text.
 
-An error is a headline, the innermost line of the user with a caret, the lines that
-called it, notes and a help.  ``str(error)`` is the whole drawing; the parts stay
-fields.  The anatomy follows the rustc development guide, "Diagnostics".
+An error has a headline, the innermost line of the user with a caret, the lines that
+called it, notes and a help. ``str(error)`` draws all of them; they are also attributes.
+The structure follows the rustc development guide, "Diagnostics".
 
-This module imports the standard library and `records` alone, so all others may use it.
+This module imports only the standard library and `records`, so all others may use it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import TypedDict, Unpack
 
 from xetl.records import record
 
 
+class Parts(TypedDict, total=False):
+    """The optional parts of an error besides its headline; see `XetlError`."""
+
+    label: str
+    notes: Sequence[str | None]
+    help: str | None
+
+
 @record(frozen=True)
 class CallFrame:
-    """One line of the user's source on the way to an error.
+    """One line of the user's source in the call chain of an error.
 
     ``line`` and ``column`` count from 1, ``column`` and ``length`` in characters.
     """
@@ -35,18 +44,19 @@ class XetlError(Exception):
     """The root of all errors of xetl.
 
     Args:
-        message: the headline; stands alone, lower case, no full stop.
-        code: stable name such as ``X0201``, explained in ``docs/errors``.
-        help: what to do about it.
-        file: where the user's line is; ``None`` if the error belongs to no line.
-        line: from 1.
-        column: of the caret's first character, from 1, in characters.
-        length: how many characters the carets underline.
-        label: stands right of the carets.
-        notes: further facts, a line each.
+        message: the headline. It is complete without the other parts, begins in lower
+            case and has no full stop.
+        code: a stable name such as ``X0201``, explained in ``docs/errors``.
+        help: what the user can do about the error.
+        file: the file of the user's line; None if the error belongs to no line.
+        line: the number of the line, from 1.
+        column: the column of the first caret, from 1, in characters.
+        length: the number of characters that the carets underline.
+        label: a text right of the carets.
+        notes: further facts, a line each. A None is skipped.
         frames: the callers of an inlined function, innermost first.
         source_line: the text of ``line``.
-        function: the function the line belongs to.
+        function: the function that the line belongs to.
     """
 
     family = "X00"
@@ -62,7 +72,7 @@ class XetlError(Exception):
         column: int | None = None,
         length: int = 1,
         label: str = "",
-        notes: Sequence[str] = (),
+        notes: Sequence[str | None] = (),
         frames: Sequence[CallFrame] = (),
         source_line: str | None = None,
         function: str | None = None,
@@ -75,7 +85,7 @@ class XetlError(Exception):
         self.column = column
         self.length = length
         self.label = label
-        self.notes = tuple(notes)
+        self.notes = tuple(filter(None, notes))
         self.help = help
         self.frames = tuple(frames)
         self.source_line = source_line
@@ -86,47 +96,47 @@ class XetlError(Exception):
 
 
 class CompileError(XetlError):
-    """A kernel is wrong; raised before any machine code is made."""
+    """A kernel is wrong. The error is raised before machine code is made."""
 
 
 class NameLookupError(CompileError):
-    """X01xx: a name, attribute, keyword or argument that is not there."""
+    """X01xx: a name, attribute, keyword or argument does not exist."""
 
     family = "X01"
 
 
 class TileShapeError(CompileError):
-    """X02xx: shapes or ranks that do not fit."""
+    """X02xx: shapes or ranks do not fit."""
 
     family = "X02"
 
 
 class TileTypeError(CompileError):
-    """X03xx: dtypes or kinds of value that do not fit."""
+    """X03xx: dtypes or kinds of value do not fit."""
 
     family = "X03"
 
 
 class SyntaxNotSupportedError(CompileError):
-    """X04xx: Python that is not part of the kernel language."""
+    """X04xx: a kernel uses Python that is not part of the kernel language."""
 
     family = "X04"
 
 
 class TileMapError(CompileError):
-    """X05xx: a map or an order that is not legal."""
+    """X05xx: a map or an order is not legal."""
 
     family = "X05"
 
 
 class ControlFlowError(CompileError):
-    """X06xx: loops and branches that a kernel cannot have."""
+    """X06xx: a kernel has a loop or a branch that is not supported."""
 
     family = "X06"
 
 
 COMPILE_ERRORS = {each.family: each for each in CompileError.__subclasses__()}
-"""By the first digits of a code."""
+"""The classes by the first characters of a code, such as ``X01``."""
 
 
 class IRError(XetlError):
@@ -136,7 +146,7 @@ class IRError(XetlError):
 
 
 class LaunchError(XetlError):
-    """X08xx: a call from the host is wrong; nothing was written."""
+    """X08xx: a call from the host is wrong. No array was written."""
 
     family = "X08"
 
@@ -149,9 +159,9 @@ class CheckError(XetlError):
     """X082x: a check of `kernel.interpret` found something wrong in a kernel.
 
     Attributes:
-        array: the name of the array it is about, if any.
-        index: of the element, in the array (of a scatter tile: in its base).
-        programs: (x, y, z) of the programs that take part, the earlier one first.
+        array: the name of the array, if the error is about one.
+        index: the index of the element in the array (of a scatter tile: in its base).
+        programs: (x, y, z) of each program involved, the earlier one first.
     """
 
     family = "X08"
@@ -161,14 +171,12 @@ class CheckError(XetlError):
         message: str,
         *,
         code: str,
-        label: str = "",
-        notes: Sequence[str] = (),
-        help: str | None = None,
         array: str | None = None,
         index: tuple[int, ...] = (),
         programs: Sequence[tuple[int, int, int]] = (),
+        **parts: Unpack[Parts],
     ) -> None:
-        super().__init__(message, code=code, label=label, notes=notes, help=help)
+        super().__init__(message, code, **parts)
         self.array = array
         self.index = index
         self.programs = tuple(programs)
@@ -181,51 +189,53 @@ class InternalError(XetlError):
 
 
 class TileMapWarning(UserWarning):
-    """Maps that the user gave make the kernel do more work than he may expect.
+    """Maps that the user gave make a kernel do more work than expected.
 
-    Data changes hands, as two do not fit together, or several do the same work.
+    Subgroups exchange data because two maps do not fit, or several subgroups do the
+    same work.
     """
 
 
 class SettingWarning(UserWarning):
-    """A variable ``XETL_...`` is set that is no setting: probably it is misspelt."""
+    """A variable ``XETL_...`` is set, but is no setting: probably a misspelt name."""
 
 
 class TuningWarning(UserWarning):
-    """A config of `xetl.autotune` is not used: it fails, or gives other results."""
+    """A config of `xetl.autotune` is not used: it fails or computes other results."""
 
 
 class LibraryWarning(UserWarning):
     """A library that the user asked for (`xetl.config.xsmm`) is not used.
 
-    It is not there, or computes wrong numbers, or lacks a kernel; xetl's own is used.
+    The library is missing, computes wrong numbers or lacks a kernel. xetl's own code is
+    used instead.
     """
 
 
 class ThreadLayerWarning(UserWarning):
-    """Kernels run on threads that are slow to start, because a library is missing."""
+    """A library is missing, so kernels run on threads that are slow to start."""
 
 
 class EmulatedDeviceWarning(UserWarning):
-    """A GPU runs kernels slowly: Intel's instructions for tiles are emulated on it."""
+    """A GPU runs kernels slowly, because Intel's tile instructions are emulated."""
 
 
 def suggest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate a misspelt ``name`` was probably meant to be, if any is near."""
-    import difflib  # noqa: PLC0415 - only for what is wrong
+    """Return the candidate that is most similar to a misspelt ``name``, or None."""
+    import difflib  # noqa: PLC0415 - only for errors
 
     matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
     return matches[0] if matches else None
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """A help text for a misspelt ``name``; ``None`` if nothing is near."""
+    """Return a help text for a misspelt ``name``; None if no candidate is similar."""
     match = suggest(name, candidates)
     return None if match is None else f"did you mean `{match}`?"
 
 
 def cannot_be_shown(name: str) -> LaunchError:
-    """The error for an exported kernel whose records nobody would read."""
+    """Return the error for an exported kernel that prints or asserts."""
     return LaunchError(
         f"`{name}` prints or asserts, which only a launch from Python can show",
         code="X0844",
@@ -234,10 +244,10 @@ def cannot_be_shown(name: str) -> LaunchError:
 
 
 def draw(error: XetlError) -> str:
-    """The drawing of ``error``: headline, lines with carets, notes, help."""
+    """Draw ``error`` as text: headline, lines with carets, notes, help."""
     lines = [f"error[{error.code}]: {error.message}"]
     frames = [*_own_frame(error), *error.frames]
-    # Two columns at least, so that short files look like long ones.
+    # Line numbers take two columns at least, so that most errors look alike.
     width = max([2, *(len(str(frame.line)) for frame in frames)])
     for frame in frames:
         lines += _draw_frame(frame, width)
@@ -273,7 +283,7 @@ def _draw_frame(frame: CallFrame, width: int) -> list[str]:
     gutter = " " * (width + 1)
     source = frame.source_line.rstrip()
     before = source[: frame.column - 1]
-    # A tab stays a tab, so that the caret stands where the editor shows it.
+    # A tab stays a tab, so that the caret is below its column at any tab width.
     padding = "".join("\t" if char == "\t" else " " for char in before)
     carets = "^" * max(1, min(frame.length, len(source) - len(before)))
     lines.append(f"{gutter}|")
@@ -283,9 +293,9 @@ def _draw_frame(frame: CallFrame, width: int) -> list[str]:
 
 
 def _shown_path(path: str) -> str:
-    """``path`` as a user at the prompt would type it."""
+    """Return ``path`` relative to the current folder, if it is inside of it."""
     try:
         here = os.getcwd() + os.sep
-    except FileNotFoundError:  # the folder was deleted under us
+    except FileNotFoundError:  # the current folder was deleted
         return path
     return path.removeprefix(here)

@@ -1,6 +1,6 @@
-"""What `xetl doctor` prints, one finding a line, and the files of `xetl compile`.
+"""Records that backends return: findings of `xetl doctor`, exports of `xetl compile`.
 
-This module imports nothing but the standard library: every other one may use it.
+This module imports only the standard library, so all others may use it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 State = Literal["ok", "note", "problem"]
-"""``ok``: as it should be. ``note``: optional and not there, or worth knowing.
-``problem``: something that was asked for, or is needed, does not work."""
+"""``ok``: no problem. ``note``: an optional part is missing, or a fact worth knowing.
+``problem``: something that is needed, or that the user asked for, does not work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Finding:
     """One fact about this machine.
 
     Attributes:
-        topic: what it is about, a word or two such as ``threads``.
-        text: what was found; one line, no full stop.
-        state: how it is.
-        fix: the command or setting that changes it, if there is one.
+        topic: the subject in a word or two, such as ``threads``.
+        text: the fact; one line, no full stop.
+        state: see `State`.
+        fix: a command or setting that solves the problem, or None.
     """
 
     topic: str
@@ -37,15 +37,15 @@ class TestDevice:
     """A device that `xetl doctor --gpu` tests.
 
     Attributes:
-        name: as its driver filters it, such as ``level_zero:gpu:0``.
-        text: what it is; one line.
-        target: what is compiled for it.
-        is_gpu: whether it is one, or emulates one.
+        name: the driver's filter string, such as ``level_zero:gpu:0``.
+        text: a description; one line.
+        target: the target that its kernels are compiled for.
+        is_gpu: whether it is a GPU. If not, it emulates one.
         lacks: dtypes it has no arithmetic for.
-        queue: where kernels are launched.
+        queue: the queue that kernels are launched on.
     """
 
-    __test__ = False  # pytest would take it for a test
+    __test__ = False  # so that pytest does not take the class for a test
 
     name: str
     text: str
@@ -57,19 +57,19 @@ class TestDevice:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What `BackendBase.export` makes of a kernel.
+    """A compiled kernel as files, made by `BackendBase.export`.
 
     Attributes:
-        code: an object file, a module of SPIR-V.
-        suffix: of the file ``code`` is usually kept in, such as ``.o``.
-        header: C that calls it; empty if there is none.
-        facts: what the code is and needs; JSON only.
-        assumptions: what it takes for granted, a sentence each.
-        others: more code, by what takes the place of the suffix, such as ``.any.spv``.
-        stored: indices of the arguments it writes, constants left out.
-        variant: for a wheel: what its ``_runtime.py`` must know of this code, with the
-            name of its ``file``; empty if there are no wheels of it.
-        wheel_files: that file, ``_runtime.py`` and what this needs.
+        code: an object file, or a module of SPIR-V.
+        suffix: the usual suffix of a file with ``code``, such as ``.o``.
+        header: a C header that calls the code; empty if there is none.
+        facts: properties and needs of the code; only values that JSON has.
+        assumptions: what the code relies on, a sentence each.
+        others: more code, by the suffix of its file, such as ``.any.spv``.
+        stored: indices of the arguments that the code writes, not counting constants.
+        variant: facts about this code for the ``_runtime.py`` of a wheel, with the name
+            of its ``file``; empty if wheels cannot hold it.
+        wheel_files: that file, ``_runtime.py`` and the files it needs.
     """
 
     code: bytes
@@ -84,6 +84,6 @@ class Export:
 
 
 def letters_of_c(text: str) -> str:
-    """A text as part of a name in C: ``ä`` is ``ue4``, anything else ``_``."""
+    """Return a text as part of a name in C: ``ä`` is ``ue4``, symbols are ``_``."""
     written = "".join(c if c.isascii() else f"u{ord(c):x}" for c in text)
     return re.sub(r"\W", "_", written)

@@ -1,7 +1,7 @@
-"""Modules that load whole, or not at all, whatever signals come meanwhile.
+"""Imports that signals cannot interrupt, and faster imports of dataclasses.
 
-An exception of a signal handler, such as Ctrl-C, in the middle of an import leaves some
-modules loaded and others not, and may leave the lock of all imports taken for ever.
+If a signal handler raises in the middle of an import, as Ctrl-C does, some modules stay
+loaded in part, and the import lock may stay locked for ever.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 _MOST_NEW = 400_000
-"""Objects after which the garbage collector looks all the same."""
+"""The number of new objects after which the garbage collector runs nevertheless."""
 
 
 @contextmanager
 def collecting_rarely() -> Generator[None]:
-    """Have the garbage collector look seldom while modules or IR are made.
+    """Run the garbage collector seldom while modules or IR are made.
 
-    Almost none of it is garbage, but the collector walks through all of it again each
-    time it has grown by a quarter: 60 ms of a cold compile.
+    Almost none of these objects are garbage, but the collector visits all of them each
+    time their number has grown by a quarter: 60 ms of a cold compile.
     """
     first, second, third = gc.get_threshold()
-    is_ours = 0 < first < _MOST_NEW  # 0: the user has switched it off
+    is_ours = 0 < first < _MOST_NEW  # 0: the user has switched the collector off
     if is_ours:
         gc.set_threshold(_MOST_NEW, second, third)
     try:
@@ -42,34 +42,35 @@ def collecting_rarely() -> Generator[None]:
 
 
 _make_method: Callable[..., Any] | None = getattr(dataclasses, "_create_fn", None)
-"""What writes and compiles a method of a dataclass; Python 3.13 has none of its own."""
+"""The function of `dataclasses` that compiles one method; Python 3.13 has none."""
 
 
-PATIENT = (
+LAZY = (
     *("xdsl.", "xetl.dialects.", "xetl.findings.", "xetl.pipeline.", "xetl.runtime."),
     *("xetl.transforms.", "xetl_cpu."),
 )
-"""Packages whose dataclasses get their methods when these are first called.
+"""Packages whose dataclasses compile a method at its first call.
 
-Most never are: there are 900 of them, which take a tenth of a cold compile. Classes
-that users make are not among them: there it is the methods that say what to give.
+Most methods are never called: there are 900, and all of them take a tenth of a cold
+compile. Dataclasses of users are not treated so, because signatures of their methods
+must be visible.
 """
 
 
-def _is_patient(module: str) -> bool:
-    return f"{module}.".startswith(PATIENT)
+def _is_lazy(module: str) -> bool:
+    return f"{module}.".startswith(LAZY)
 
 
-def _method_later(
+def _lazy_method(
     name: str, *rest: Any, globals: dict[str, Any] | None = None, **named: Any
 ) -> Any:
-    """A method that is written and compiled when it is first called, if so wanted."""
+    """Return a method of a dataclass; in `LAZY` its first call compiles it."""
     assert _make_method is not None
     make, made = (
         partial(_make_method, name, *rest, globals=globals, **named),
         list[Any](),
     )
-    if not _is_patient((globals or {}).get("__name__", "")):
+    if not _is_lazy((globals or {}).get("__name__", "")):
         return make()
 
     def method(self: object, *args: object, **others: object) -> object:
@@ -85,44 +86,45 @@ def _method_later(
     return method
 
 
-def _signature_if_shown(cls: type) -> object:
-    """What dataclasses without a text get as theirs: nobody reads those of packages."""
-    return "" if _is_patient(cls.__module__) else inspect.signature(cls)
+def _signature_if_shown(cls: type, **how: Any) -> object:
+    """Return the signature for a dataclass's docstring; none for those in `LAZY`."""
+    return "" if _is_lazy(cls.__module__) else inspect.signature(cls, **how)
 
 
 _is_type: Callable[..., bool] | None = getattr(dataclasses, "_is_type", None)
-"""Whether an annotation that is a text names one of a few types of fields."""
+"""The function of `dataclasses` that finds ``ClassVar`` and the like in annotations."""
 
 
 def _is_type_if_named(annotation: str, cls: type, *rest: Any) -> bool:
-    """As `_is_type`, asked three times for each field; packages name them so."""
+    """Do what `_is_type` does, but faster: it is called three times for each field.
+
+    Packages in `LAZY` use these types only by names with ``Var`` or ``KW_ONLY``.
+    """
     assert _is_type is not None
     may_be = "Var" in annotation or "KW_ONLY" in annotation
-    return (may_be or not _is_patient(cls.__module__)) and _is_type(
-        annotation, cls, *rest
-    )
+    return (may_be or not _is_lazy(cls.__module__)) and _is_type(annotation, cls, *rest)
 
 
 _QUICK_INSPECT = SimpleNamespace(**vars(inspect) | {"signature": _signature_if_shown})
 
 _LOADS = list[None]()
-"""One for each load that goes on: the last one that ends cleans up."""
+"""One item for each import in progress: the last one that ends cleans up."""
 
 
 @contextmanager
 def _loading() -> Generator[None]:
-    """Have modules load quickly: what they make stays, and is used in part."""
+    """Make imports fast: few methods are compiled, and few garbage collections run."""
     _LOADS.append(None)
     try:
         if _make_method is not None:
-            setattr(dataclasses, "_create_fn", _method_later)  # noqa: B010 (not public)
+            setattr(dataclasses, "_create_fn", _lazy_method)  # noqa: B010 (not public)
         if _is_type is not None:
             setattr(dataclasses, "_is_type", _is_type_if_named)  # noqa: B010 (the same)
         setattr(dataclasses, "inspect", _QUICK_INSPECT)  # noqa: B010 (the same)
         with collecting_rarely():
             yield
             if gc.isenabled() and not gc.get_freeze_count():
-                # All that there is becomes old, or the collector looks at it at once.
+                # This makes all objects old; else a collection would visit them now.
                 gc.freeze()
                 gc.unfreeze()
     finally:
@@ -136,11 +138,11 @@ def _loading() -> Generator[None]:
 
 
 def import_whole(name: str) -> ModuleType:
-    """The module called ``name``, loaded by a thread that no handler interrupts.
+    """Return the module ``name``, loaded by a thread that no signal handler interrupts.
 
-    Handlers run in the main thread, which waits here; what they raise ends the waiting.
-    The module is then loaded all the same, and the next call waits for it. The lock
-    to wait with is of this call alone: an exception may leave it taken.
+    Handlers run in the main thread, which waits here; their exceptions end the waiting.
+    The other thread still loads the module, and the next call waits for it. Each call
+    waits on a lock of its own, because an exception may leave this lock locked.
     """
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
@@ -161,7 +163,7 @@ def import_whole(name: str) -> ModuleType:
 
 
 def late(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module that is loaded when it is first called."""
+    """Return a function of a module, which its first call loads."""
 
     def call(*given: object) -> object:
         return getattr(import_whole(module), name)(*given)
@@ -170,7 +172,7 @@ def late(module: str, name: str) -> Callable[..., Any]:
 
 
 def _is_importing() -> bool:
-    """Whether this thread loads a module now: another one might wait for that."""
+    """Whether this thread is importing: a second thread might wait for its lock."""
     frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":

@@ -1,4 +1,4 @@
-"""A lock that can hang neither a signal handler nor a forked process."""
+"""A lock that neither a signal handler nor a forked process waits on for ever."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from weakref import WeakSet
 
 
 class ForkSafeLock:
-    """One thread at a time; the same thread may enter again.
+    """A lock that its thread may enter again, and that a forked process renews.
 
-    A handler of a signal may launch the very kernel that is being compiled: it compiles
-    for itself. In a forked process the thread that held the lock is gone: there it is
-    another lock.
+    A signal handler runs in the thread that it interrupts. It may launch the kernel
+    that this thread is compiling; then it compiles the kernel again. A forked process
+    does not have the thread that held the lock, so it gets a new lock.
     """
 
     def __init__(self) -> None:
@@ -21,14 +21,14 @@ class ForkSafeLock:
         _LOCKS.add(self)
 
     def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
-        return ForkSafeLock, ()  # nobody holds it in another process
+        return ForkSafeLock, ()  # an unpickled lock is free
 
     def held(self) -> Any:
-        """What to enter with ``with``."""
+        """Return the context manager that holds the lock."""
         return self._lock
 
     def renew(self) -> None:
-        """Forget who holds it: a forked process has one thread, which does not."""
+        """Replace the lock by a free one: in a forked process, no thread holds it."""
         self._lock = RLock()
 
 

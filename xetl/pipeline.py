@@ -1,4 +1,4 @@
-"""The passes that run on a module: those every backend has, then its own."""
+"""The passes that run on a module: first the common ones, then those of the backend."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from xetl.transforms.stages import check_stage, find_stage
 
 FIRST_STAGE = "xetile"
 DEFAULT_DEVICE = "pvc"
-"""The device whose blocks are shown where the target is not a device."""
+"""The device whose block sizes are used if the target is not a device."""
 
 
 @record(frozen=True)
@@ -40,7 +40,7 @@ class Pipeline:
     stage_after: Callable[[str], str | None]
 
     def names(self) -> list[str]:
-        """The stages and passes that leave a module, in order."""
+        """Return the names of the stages and of the passes, in order."""
         names = ["frontend", "cse", FIRST_STAGE]
         for each in self.passes:
             stage = self.stage_after(each.name)
@@ -58,7 +58,7 @@ class Step:
 
 
 Condition: TypeAlias = Callable[[ModuleOp], bool]
-"""Whether a module may have something for a pass."""
+"""Whether a module has operations that a pass would change."""
 
 
 def _any_module(_: ModuleOp) -> bool:
@@ -67,42 +67,42 @@ def _any_module(_: ModuleOp) -> bool:
 
 @dataclass(frozen=True)
 class LaterPass(ModulePass):
-    """The pass ``name``, with ``options``, loaded where a module has something for it.
+    """The pass ``name`` with ``options``, imported only if a module needs it.
 
-    Most kernels have no products, or nothing but plain matrices, and to load the passes
-    for all others takes a while.
+    Many passes serve few kernels (most kernels have no products, or only plain
+    matrices), and importing all passes takes a while.
     """
 
-    # Of each object here, of the class elsewhere: it stands for passes of any name.
+    # Other passes have their name on the class. An object of this one has its own name.
     name: str  # pyright: ignore[reportIncompatibleVariableOverride]
     wanted: Condition = _any_module
     options: tuple[object, ...] = ()
     folder: str = "xetl.transforms"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Load the pass and run it, if there is anything for it."""
+        """Load the pass and run it, if ``wanted`` is true of the module."""
         if self.wanted(op):
             self.load()(*self.options).apply(ctx, op)
 
     def load(self) -> type[ModulePass]:
-        """The pass, which the module of its name holds."""
+        """Import the Python module called like the pass, and return the class in it."""
         module = import_whole(f"{self.folder}.{self.name.replace('-', '_')}")
         words = [word.capitalize() for word in self.name.split("-")]
         return getattr(module, f"{''.join(words)}Pass")
 
 
 def having(*kinds: type[Operation]) -> Condition:
-    """Operations of these classes."""
+    """Return the condition that a module has operations of these classes."""
     return lambda module: bool(operations_in(module, *kinds))
 
 
 def pipeline_of(backend: BackendBase, target: str) -> Pipeline:
-    """The passes of a backend."""
+    """Return the pipeline of a backend for a target."""
     return Pipeline(backend.passes(target), backend.stage_after)
 
 
 def device_pipeline(backend: BackendBase, target: str) -> Pipeline:
-    """The passes to the blocks of a device, which `ir` shows for every backend."""
+    """Return the passes to the block sizes of a device; `ir` offers them everywhere."""
     # Imported late: few kernels are shown at these stages.
     pipeline = import_whole("xetl.transforms.device_pipeline")
     device = target if target in DEVICES else DEFAULT_DEVICE
@@ -111,7 +111,7 @@ def device_pipeline(backend: BackendBase, target: str) -> Pipeline:
 
 
 def common_passes(backend: BackendBase, target: str) -> list[ModulePass]:
-    """The passes to the stage ``xetile``, before those of the backend."""
+    """Return the passes to the stage ``xetile``; those of the backend follow."""
     drop = LaterPass("drop-breakpoints", having(BreakpointOp, AssertOp))
     return [
         CheckWorkgroupPass(backend.slm_limit(target)),
@@ -128,7 +128,7 @@ def lower(
     target: str,
     pipeline: Pipeline | None = None,
 ) -> Iterator[Step]:
-    """Run the passes one by one; all steps have the same module object."""
+    """Run the passes one by one, on one module object; yield after each pass."""
     pipeline = pipeline or pipeline_of(backend, target)
     context = Context()
     override = _override(backend, pipeline)
@@ -153,10 +153,12 @@ def lower(
 def _left(
     module: ModuleOp, backend: BackendBase, pipeline: Pipeline
 ) -> Sequence[ModulePass] | None:
-    """The passes behind the stage that a text was printed at; None: all.
+    """Return the passes after the stage at which a text was printed.
+
+    Return None if the module is at no stage: all passes have to run.
 
     Raises:
-        IRError: it was printed by another backend.
+        IRError: the text was printed by another backend.
     """
     begun = stage_of(module)
     if begun is None:
@@ -169,13 +171,13 @@ def _left(
 
 
 def _keep(name: str, stage: str | None, module: ModuleOp) -> None:
-    """Nothing takes the place of ``module``."""
+    """Do nothing: no other module replaces ``module``."""
 
 
 def _override(
     backend: BackendBase, pipeline: Pipeline
 ) -> Callable[[str, str | None, ModuleOp], None]:
-    """What may put another module in place after a pass."""
+    """Return a function that may replace the module after a pass (XETL_OVERRIDE)."""
     if config.override is None:
         return _keep
     asked: Any = import_whole("xetl.override")
@@ -183,14 +185,14 @@ def _override(
 
 
 def lowered(module: ModuleOp, backend: BackendBase, target: str) -> ModuleOp:
-    """The module after all passes, from which the backend makes code."""
+    """Return the module after all passes; the backend makes code of it."""
     for step in lower(module, backend, target):
         module = step.module
     return module
 
 
 def verify_step(module: ModuleOp, stage: str | None, after: str) -> None:
-    """Verify where most stages begin; after every pass when `config.verify` is set."""
+    """Verify a module where most stages begin; after each pass if `config.verify`."""
     begins = stage is not None and find_stage(stage).is_verified
     try:
         if begins or config.verify:

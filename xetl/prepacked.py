@@ -1,8 +1,8 @@
-"""A constant array, and what backends have made of it to multiply by it faster.
+"""Constant arrays with packed copies for faster products.
 
-It stands for its array wherever a kernel takes one. A backend that rearranges an
-operand before it multiplies keeps the rearranged copy here, for later launches; others
-see nothing but the array.
+Kernels take a prepacked array in place of the array. A backend that packs an operand
+before it multiplies keeps the packed copy here, for later launches. Other backends use
+the array.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from xetl.locks import ForkSafeLock
 def fast_entry(
     executable: Executable, values: Sequence[object]
 ) -> Callable[..., int] | None:
-    """The shortcut for calls with values of such kinds, if there is one."""
+    """Return the native entry for calls with values of these kinds, or None."""
     if any(isinstance(value, Prepacked) for value in values):
         return executable.fast_prepacked
     return executable.fast
 
 
 class Prepacked:
-    """An array whose elements do not change any more; a copy keeps only the array.
+    """An array whose elements do not change any more. Pickling keeps only the array.
 
     Attributes:
-        array: what the user gave.
-        kept: what backends keep, by executable.
-        lock: to be held where something is added.
+        array: the user's array.
+        kept: the packed copies of backends, by executable.
+        lock: hold it while adding to ``kept``.
     """
 
     def __init__(self, array: object) -> None:
@@ -46,23 +46,26 @@ class Prepacked:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the array."""
+        """The shape of the array."""
         array: Any = self.array
         return tuple(array.shape)
 
     @property
     def ndim(self) -> int:
-        """Its number of dimensions."""
+        """The number of dimensions of the array."""
         return len(self.shape)
 
     @property
     def dtype(self) -> Any:
-        """That of the array."""
+        """The dtype of the array."""
         array: Any = self.array
         return array.dtype
 
     def over(self, array: object) -> Prepacked:
-        """The same for a view of its whole array, such as its transpose."""
+        """Return a prepacked view of the whole array, such as its transpose.
+
+        It shares the packed copies.
+        """
         view = Prepacked(array)
         view.kept, view.lock = self.kept, self.lock
         return view

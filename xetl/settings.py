@@ -1,7 +1,7 @@
-"""Every setting of xetl: one object, each field with an environment variable.
+"""All settings of xetl: fields of one object, each with an environment variable.
 
-A field that was assigned wins over its variable; variables are read at each use, so
-setting one in a running program counts from then on.
+An assigned field takes precedence over its variable. A variable is read at each use, so
+a running program may set it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from xetl.errors import LaunchError, did_you_mean, suggest
 
 T = TypeVar("T")
 
-# `os.environ` encodes and decodes at each access: 0.4 us. Behind it is this mapping.
+# Each access of `os.environ` encodes and decodes: 0.4 us. This is the dict it wraps.
 environ: Mapping[bytes, bytes] | None = getattr(os.environ, "_data", None)
-_set_now = None if environ is None else environ.keys()
+_names_set = None if environ is None else environ.keys()
 
 
 class Setting(Generic[T]):
-    """A field of `Config`: the variable behind it, how to read it, its default."""
+    """A field of `Config`: its variable, the parser of its texts, its default."""
 
     def __init__(self, variable: str, parse: Callable[[str], T], default: T) -> None:
         self.variable = variable
@@ -48,7 +48,7 @@ class Setting(Generic[T]):
 
     def __set__(self, config: Config, value: T) -> None:
         given: object = value
-        if isinstance(given, str):  # as the variable has it
+        if isinstance(given, str):  # parsed as the variable's text is
             value = self._parsed(given, f"`xetl.config.{self.name}`")
         config.assign({**config.assigned, self.name: value})
 
@@ -119,57 +119,60 @@ class Config:
     """The settings; `xetl.config` is the only one."""
 
     backend = Setting[str | None]("XETL_BACKEND", str, None)
-    """The backend of launches on host arrays that name none; None: cpu."""
+    """The backend of launches on host arrays that name no backend; None: cpu."""
     target = Setting[str | None]("XETL_TARGET", str, None)
-    """The machine to compile for; None: the one we run on."""
+    """The machine to compile for; None: this machine."""
     interpret = Setting("XETL_INTERPRET", _switch, default=False)
-    """Whether every launch is run by the reference interpreter."""
+    """Whether the reference interpreter runs every launch."""
     cache = Setting("XETL_CACHE", _switch, default=True)
     """Whether compiled kernels are kept on disk."""
     cache_dir = Setting[Path | None]("XETL_CACHE_DIR", Path, None)
-    """The folder they are kept in; None: the user's cache folder."""
+    """The folder of compiled kernels; None: the user's cache folder."""
     cache_size = Setting("XETL_CACHE_SIZE", _bytes, default=1 << 30)
-    """How many bytes they may take; those used least recently go first."""
+    """The most bytes that compiled kernels take on disk. The least recently used ones
+    are removed first."""
     tuned_dir = Setting[Path | None]("XETL_TUNED_DIR", Path, None)
-    """The folder of best configs (`xetl.autotune`), JSON files that can be checked in;
-    None: ``tuned`` in the cache's folder."""
+    """The folder of the best configs of `xetl.autotune`: JSON files, which can be put
+    under version control. None: ``tuned`` in the cache's folder."""
     dump = Setting[str | None]("XETL_DUMP", str, None)
-    """Prints IR while compiling: ``after:<pass or stage>``, several, or ``all``."""
+    """Which IR is printed while compiling: ``after:<pass or stage>``, several of these,
+    or ``all``."""
     override = Setting[tuple[str, Path] | None]("XETL_OVERRIDE", _override, None)
-    """Puts a text in place of the IR: ``after:<stage or pass>=FILE``, of the kernel it
-    is about; a tuple of both when it is assigned."""
+    """A file whose IR replaces that of its kernel: ``after:<stage or pass>=FILE``.
+    Python code may also assign the tuple (stage or pass, file)."""
     perf = Setting("XETL_PERF", _switch, default=False)
-    """Whether ``perf`` is told the names and the code of kernels on the CPU:
-    ``/tmp/perf-<process>.map``, ``/tmp/jit-<process>.dump``."""
+    """Whether ``perf`` gets the names and the code of kernels on the CPU, in
+    ``/tmp/perf-<process>.map`` and ``/tmp/jit-<process>.dump``."""
     verify = Setting("XETL_VERIFY", _switch, default=False)
-    """Whether the IR is verified after every pass, not only where most stages begin."""
+    """Whether the IR is verified after every pass. Otherwise it is verified only at the
+    beginning of most stages."""
     log = Setting("XETL_LOG", _switch, default=False)
-    """Whether a launch on a device says on stderr which of its kernels it takes."""
+    """Whether a launch on a device prints to stderr which of its kernels it runs."""
     xsmm = Setting("XETL_XSMM", _products, default="inline")
     """What computes products on the CPU: ``inline``, xetl's own code; ``libxsmm``;
-    ``recording``, NumPy that writes calls down; or the path of a libxsmm, or of a
+    ``recording``, NumPy, which records the calls; or the path of a libxsmm, or of a
     library with ``xsmm_*`` functions."""
     prefetch = Setting[int | None]("XETL_PREFETCH", _steps, None)
-    """How many steps ahead loops around products ask for their tiles on a GPU, where
-    the kernel does not do it itself; 0: not at all; None: a model of costs says."""
+    """How many iterations ahead loops with products prefetch their tiles on a GPU, if
+    the kernel has no prefetches. 0: never; None: a cost model decides."""
     dpas = Setting[DpasSums]("XETL_DPAS", _sums, default="ordered")
-    """How products of an emulated matrix unit add up: ``ordered``, in the order of k;
+    """How an emulated matrix unit adds products: ``ordered``, in the order of k;
     ``pairwise``, with subnormals of bf16 and tf32 as zeros. Hardware may do either."""
     ocloc = Setting[Path | None]("XETL_OCLOC", Path, None)
-    """Intel's offline compiler, by its path; None: that of PATH or of the cache."""
+    """The path of Intel's offline compiler; None: the one in PATH or in the cache."""
 
     max_tile_elements = Setting("XETL_MAX_TILE_ELEMENTS", _count, default=1 << 24)
-    """How many elements a tile or vector may have (X0212)."""
+    """The most elements of a tile or vector (X0212)."""
     max_unrolled = Setting("XETL_MAX_UNROLLED", _count, default=4096)
-    """How many iterations of `static_range` a kernel may have, and how many inlined
-    calls (X0605)."""
+    """The most iterations of `static_range` in a kernel, and the most inlined calls
+    (X0605)."""
     max_constant_size = Setting("XETL_MAX_CONSTANT_SIZE", _count, default=1 << 16)
-    """Bits of an integer, or items of a text, list or tuple, that a kernel may compute
-    when it is compiled (X0316)."""
+    """The most bits of an integer, or items of a text, list or tuple, that a kernel
+    computes at compile time (X0316)."""
 
     reuse_constants = Setting("XETL_REUSE_CONSTANTS", _switch, default=False)
-    """Whether `xetl.ops.matmul` prepacks a right operand that comes again, if it is a
-    read-only NumPy array. Nobody may write to its elements through another view."""
+    """Whether `xetl.ops.matmul` prepacks a right operand that is passed again, if it is
+    a read-only NumPy array. No other view may then write to its elements."""
 
     def __init__(self) -> None:
         self.assigned: dict[str, Any] = {}
@@ -177,20 +180,26 @@ class Config:
         self._before = [self.assigned]
 
     def assign(self, values: dict[str, Any]) -> None:
-        """Take these for all fields that were assigned.
+        """Replace all assigned fields by ``values``.
 
-        The same values are the same object again: native code looks at that only.
+        Equal values become the same dict again, because native code compares only its
+        identity.
         """
         known = next((each for each in self._before if each == values), values)
-        # The present one comes last, so it is never the one forgotten.
+        # The present dict comes last, so it is never the one that is dropped.
         rest = [each for each in self._before if each is not known]
         self._before = [*rest[-_MOST_BEFORE:], known]
         self.assigned = known
 
+    def __repr__(self) -> str:
+        """Return ``Config(backend=None, ...)`` with each field's present value."""
+        values = (f"{name}={getattr(self, name)!r}" for name in _fields())
+        return f"Config({', '.join(values)})"
+
     if not TYPE_CHECKING:  # checkers know the fields
 
         def __setattr__(self, name: str, value: object) -> None:
-            known = [each for each, s in vars(Config).items() if isinstance(s, Setting)]
+            known = _fields()
             if name not in (*known, "assigned", "compiling_forbidden", "_before"):
                 problem = f"`xetl.config` has no field `{name}`"
                 raise LaunchError(problem, "X0814", did_you_mean(name, known))
@@ -198,8 +207,12 @@ class Config:
 
     @property
     def of_code(self) -> tuple[object, ...]:
-        """The settings that code depends on: part of the keys of all caches."""
+        """The settings that compiled code depends on: part of each cache's keys."""
         return self.prefetch, self.override, self.dpas
+
+
+def _fields() -> list[str]:
+    return [name for name, each in vars(Config).items() if isinstance(each, Setting)]
 
 
 _MOST_BEFORE = 16
@@ -209,14 +222,15 @@ config = Config()
 
 
 def variables() -> dict[str, str]:
-    """The ``XETL_*`` variables that are set, known or not."""
+    """Return the ``XETL_*`` variables that are set, also those that are no settings."""
     return {n: os.environ[n] for n in sorted(os.environ) if n.startswith(_PREFIX)}
 
 
 def misspelt_variables() -> dict[str, str | None]:
-    """The ``XETL_*`` variables that are set and no settings: what was meant, if near.
+    """Return the ``XETL_*`` variables that are no settings, with a hint for each.
 
-    Programs may have such variables of their own: what follows ``XETL_`` must be near.
+    The hint is None if no setting has a similar name: programs may have variables
+    ``XETL_*`` of their own. The part behind ``XETL_`` must be similar.
     """
     every = vars(Config).values()
     ours = {each.variable for each in every if isinstance(each, Setting)}
@@ -229,7 +243,7 @@ def misspelt_variables() -> dict[str, str | None]:
 
 @contextmanager
 def no_compile() -> Generator[None]:
-    """Inside, a launch that would have to compile raises a LaunchError."""
+    """Forbid compiling: inside, a launch that needs it raises a LaunchError."""
     before = config.compiling_forbidden
     config.compiling_forbidden = True
     try:
@@ -239,10 +253,10 @@ def no_compile() -> Generator[None]:
 
 
 def launch_state() -> object:
-    """Equal as long as the settings that decide where a kernel runs are the same."""
-    if environ is None or _set_now is None:
+    """Return a value that changes with the settings that decide where a kernel runs."""
+    if environ is None or _names_set is None:
         return (os.environ.copy(), config.assigned)
-    if _set_now.isdisjoint(DECIDING):  # the likely case, in one call
+    if _names_set.isdisjoint(DECIDING):  # the usual case: none is set
         return (*_UNSET, config.assigned)
     return (*map(environ.get, DECIDING), config.assigned)
 

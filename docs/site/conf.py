@@ -1,4 +1,4 @@
-"""How Sphinx makes the site: `make docs`; `site.py` gathers the pages."""
+"""Configure Sphinx for `make docs`; `gather.py` gathers the pages."""
 
 from pygments.lexers.special import TextLexer
 from sphinx.highlighting import lexers

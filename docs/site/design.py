@@ -1,7 +1,7 @@
-"""What the site has about the compiler, made from the compiler's own pipelines.
+"""Write the site's pages about the compiler from the compiler's own pipelines.
 
 * a picture of the stages, from the chart that docs/architecture.py writes;
-* a page that has each pass: its documentation, and what it changes in one kernel.
+* a page with each pass: its documentation, and its changes to one kernel.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _EXAMPLE = re.compile(r"before:.*(\n|   )after:", re.IGNORECASE | re.DOTALL)
 
 HEAD = """# The passes, before and after
 
-This page is made from the code, each time the site is. For each backend it has the
-passes in the order in which they run, each with the documentation from its file. Below
-that stands what the pass changes in the kernel that follows: lines with `-` go and
-lines with `+` come. Types and attributes are left out, and so is what is longer than
-{most} lines; `kernel.ir("PASS", ...)` shows everything.
+This page is made from the code together with the site. For each backend it lists the
+passes in the order in which they run, with the documentation from the file of the pass.
+Below it are the changes of the pass to the following kernel: lines with `-` go, lines
+with `+` come. Types and attributes are left out, and so are changes longer than {most}
+lines; `kernel.ir("PASS", ...)` shows everything.
 
 ```python
 {source}```
@@ -54,7 +54,7 @@ def gemm(A, B, C):  # noqa: N803
 
 
 def passes_page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     source = textwrap.dedent(inspect.getsource(gemm.fn)).replace("  # noqa: N803", "")
     parts = [HEAD.format(most=MOST_LINES, source=source), "## Every backend"]
     for number, (name, target) in enumerate(TARGETS.items()):
@@ -92,7 +92,7 @@ def steps(name: str, target: str) -> Iterator[list[str]]:
 
 
 def documentation(name: str) -> str:
-    """The documentation of a module, and where it is."""
+    """Return the documentation of a module, and its path."""
     module = sys.modules[name]
     assert module.__doc__ is not None
     assert module.__file__ is not None
@@ -116,7 +116,7 @@ def as_markdown(text: str) -> str:
 
 
 def short(module: Any) -> list[str]:
-    """The lines of a module without types and attributes."""
+    """Return the lines of a module without types and attributes."""
     found = [
         re.sub(r" : (?!index\b).*| <\{.*| attributes .*", "", line)
         for line in str(module).splitlines()
@@ -125,7 +125,7 @@ def short(module: Any) -> list[str]:
 
 
 def changes(before: list[str], after: list[str]) -> list[str]:
-    """What a pass changed."""
+    """Return the changes of a pass."""
     lines = list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
     lines = ["  ..." if line.startswith("@@") else line for line in lines]
     if not lines:
@@ -135,7 +135,7 @@ def changes(before: list[str], after: list[str]) -> list[str]:
 
 
 def chart() -> str:
-    """The stages as SVG: a column for each backend."""
+    """Return the stages as SVG, with a column for each backend."""
     path = ROOT / "docs" / "architecture.py"
     spec = importlib.util.spec_from_file_location("architecture", path)
     assert spec is not None
@@ -173,7 +173,7 @@ def box(text: str, column: int, row: int) -> str:
 
 
 def link(start: int, row: int, column: int, label: str) -> str:
-    """A line to the stage below, with what happens between them."""
+    """Return a line to the stage below, labelled with the passes between them."""
     x, y, to = 220 * start + 110, 70 * row + 42, 220 * column + 110
     return (
         f'<path d="M{x} {y}L{to} {y + 40}" stroke="#888"/>'

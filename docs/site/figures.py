@@ -29,9 +29,9 @@ class Panel:
     """An array in a picture.
 
     Attributes:
-        title: what is above it.
+        title: the text above the array.
         values: one or two dimensions; bool is drawn as . and x.
-        colours: for each element the number of a colour, less than 0 for none.
+        colours: the number of a colour for each element; negative numbers mean none.
     """
 
     title: str
@@ -41,7 +41,7 @@ class Panel:
 
 Figure = Callable[[], list[Panel]]
 FIGURES: dict[str, tuple[str, Figure]] = {}
-"""By the start of a heading of docs/language.md: the caption, and what is drawn."""
+"""For the start of each heading of docs/language.md: the caption and the function."""
 
 
 def figure(heading: str, caption: str) -> Callable[[Figure], Figure]:
@@ -55,14 +55,14 @@ def figure(heading: str, caption: str) -> Callable[[Figure], Figure]:
 
 
 def text_of(value: Any) -> str:
-    """A number as short as it can be."""
+    """Return a number as a short text."""
     if isinstance(value, np.bool_):
         return "x" if value else "."
     return f"{float(value):.3g}" if isinstance(value, np.floating) else str(value)
 
 
 def draw(panels: list[Panel]) -> str:
-    """Panels in lines, as SVG on a white card that dark pages can show too."""
+    """Return panels in lines, as SVG on a white card, readable on dark pages too."""
     parts: list[str] = []
     x, y, right, bottom = EDGE, 0, 0, 0
     for panel in panels:
@@ -95,7 +95,7 @@ def draw(panels: list[Panel]) -> str:
 
 
 def write(folder: Path) -> dict[str, str]:
-    """Draw all pictures into a folder; for each heading the Markdown that shows it."""
+    """Draw all pictures into a folder. Return the Markdown for each heading."""
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, str] = {}
     for heading, (caption, function) in FIGURES.items():
@@ -106,29 +106,29 @@ def write(folder: Path) -> dict[str, str]:
 
 
 def run(kernel: Any, grid: Any, *arrays: Any, **constants: Any) -> None:
-    """Run a kernel by its meaning: in NumPy."""
+    """Run a kernel in NumPy, on the reference backend."""
     kernel[grid](*arrays, **constants, backend="reference")
 
 
 @xetile.function
 def load(X: Any, shape: constexpr) -> Any:  # noqa: N803
-    """All of an array."""
+    """Load a whole array."""
     return xetile.load_tile(xetile.init_tile(X, [0, 0], shape))
 
 
 @xetile.function
 def store(v: Any, X: Any) -> None:  # noqa: N803
-    """To the corner of an array."""
+    """Store to the corner of an array."""
     xetile.store_tile(v.to(X.dtype), xetile.init_tile(X, [0, 0], v.shape))
 
 
 def matrix(rows: int, columns: int) -> Any:
-    """Elements that tell their place."""
+    """Return a matrix whose elements are their positions."""
     return np.add.outer(10 * np.arange(rows), np.arange(columns)).astype(np.int32)
 
 
 def marked(values: Any, found: Any) -> Any:
-    """Colour 0 for elements that are among others."""
+    """Return colour 0 for elements that occur in others."""
     return np.where(np.isin(values, found), 0, -1)
 
 
@@ -142,7 +142,7 @@ def who(Z, BLOCK: constexpr):  # noqa: N803
 
 @figure("1.", "A grid of 3 programs with 4 elements each, on an array of 10 elements.")
 def programs() -> list[Panel]:
-    """Which program wrote which element."""
+    """Show which program wrote which element."""
     found = np.full(10, -1, np.int32)
     run(who, cdiv(10, 4), found, BLOCK=4)
     return [Panel("program_id(0) of the program that writes it", found, found)]
@@ -155,7 +155,7 @@ def look(X, Y, row, column):  # noqa: N803
     store(xetile.load_tile(tile, padding=-1), Y)
 
 
-@figure("2.", "`load_tile` of a 2 x 3 tile; what is outside reads as the padding, -1.")
+@figure("2.", "`load_tile` of a 2 x 3 tile; elements outside read as the padding, -1.")
 def tiles() -> list[Panel]:
     """A tile inside of an array, and one that hangs over its edge."""
     x, inside, outside = matrix(4, 6), *np.zeros((2, 2, 3), np.int32)
@@ -198,7 +198,7 @@ def block(A, B, C):  # noqa: N803
 
 @figure("4.", "One program: a 2 x 2 block of C = A @ B, in two steps along k.")
 def products() -> list[Panel]:
-    """What a block of a product is made of; a colour for each step of k."""
+    """Show the operands of a block of a product, with a colour for each step of k."""
     a, b = (np.arange(16, dtype=np.float32) % n for n in (5, 3))
     a, b, c = a.reshape(4, 4), b.reshape(4, 4), np.zeros((4, 4), np.float32)
     run(block, 1, a, b, c)
@@ -271,7 +271,7 @@ def move(X, T, F, S, G, I):  # noqa: N803, E741
 
 @figure("7.", "Elements keep their colours where they go.")
 def moves() -> list[Panel]:
-    """What moves elements."""
+    """Show the operations that move elements."""
     x = np.array([[3, 1, 4, 2], [7, 8, 5, 6]], np.int32)
     shapes = ((4, 2), *[(2, 4)] * 3, (2, 8))
     made = [np.zeros(shape, np.int32) for shape in shapes]
@@ -293,7 +293,7 @@ def drop(X, Y, seed):  # noqa: N803
 
 @figure("8.", "Dropout: the same seed keeps the same elements, everywhere.")
 def random() -> list[Panel]:
-    """What two seeds keep."""
+    """Show the elements that two seeds keep."""
     x = np.arange(1, 13, dtype=np.int32)
     found = np.zeros((2, 12), np.int32)
     for seed, to in enumerate(found):
@@ -312,7 +312,7 @@ def count(X, Bins):  # noqa: N803
 
 @figure("9.", "Two programs count values: an atomic adds where indices are equal.")
 def atomics() -> list[Panel]:
-    """Values and how many of each there are."""
+    """Show values and their counts."""
     x, bins = np.array([0, 2, 2, 1, 3, 2, 0, 2], np.int32), np.zeros(4, np.int32)
     run(count, 2, x, bins)
     return [Panel("X", x, x), Panel("Bins", bins, np.arange(4))]
@@ -320,7 +320,7 @@ def atomics() -> list[Panel]:
 
 @figure("10.", "`wg_map([2, 2], [2, 2])` on a tile of 4 x 8: blocks go round.")
 def subgroups() -> list[Panel]:
-    """Which subgroup owns which element."""
+    """Show which subgroup owns which element."""
     found = np.zeros((4, 8), np.int32)
     for (row, column), who in owners((4, 8), Layout((2, 2), (2, 2))).items():
         found[row : row + 2, column : column + 2] = who[0]

@@ -1,7 +1,7 @@
 """Gather the pages of the site in build/docs, for Sphinx.
 
 * the pages of docs/, README.md as the first one, CONTRIBUTING.md and others;
-* each tutorial, cell by cell, with what it prints and the pictures it draws;
+* each tutorial, cell by cell, with its output and its pictures;
 * pictures of the language's operations (`figures`), and the passes (`design`);
 * the API from the docstrings.
 
@@ -75,7 +75,7 @@ FROM = {
     "changes.md": "CHANGELOG.md",
     "backend_xegpu.md": "backends/xegpu/README.md",
 }
-"""Pages of the site that have another name in the repository."""
+"""Pages of the site whose name differs in the repository."""
 
 MOVED = {
     **{file: page for page, file in FROM.items()},
@@ -91,14 +91,14 @@ MOVED = {
 
 
 def write(page: str, text: str) -> None:
-    """Write a page, with links and fences as the site has them."""
+    """Write a page, with links and fences converted for the site."""
     path = SOURCE / page
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text if "/" in page else with_links(text))
 
 
 def with_links(text: str) -> str:
-    """The links of a page in the repository, as the site has them."""
+    """Return a page of the repository with its links converted for the site."""
 
     def moved(found: re.Match[str]) -> str:
         target = re.sub(r"^(\.\./)+", "", found[1]).rstrip("/")
@@ -121,7 +121,7 @@ def cells(path: Path) -> list[tuple[str, int, str]]:
 
 
 def run(path: Path, folder: Path) -> list[str | None]:
-    """What each cell prints, None if it does not run; pictures go to a folder.
+    """Return the output of each cell, None if it does not run; pictures go to a folder.
 
     Raises:
         SystemExit: a cell fails; names tutorial, cell and line.
@@ -174,7 +174,7 @@ def tutorial(path: Path) -> None:
 
 
 def toctree(caption: str, pages: Iterable[str]) -> str:
-    """The list of pages under a heading at the side of each page."""
+    """Return the list of pages under a heading in the sidebar."""
     return "\n".join(
         ["```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```\n"]
     )
@@ -211,7 +211,7 @@ def api() -> None:
 
 
 def illustrated(text: str, pictures: Mapping[str, str]) -> str:
-    """The language page with the picture of each section below its first paragraph.
+    """Return the language page with each section's picture below its first paragraph.
 
     Raises:
         SystemExit: there is no such section.
@@ -241,7 +241,7 @@ def about_the_compiler() -> None:
 
 
 def copied() -> list[str]:
-    """Copy the pages of the repository; returns those about design."""
+    """Copy the pages of the repository. Return the paths of the design pages."""
     for folder in ("design", "errors"):
         shutil.copytree(ROOT / "docs" / folder, SOURCE / folder)
     for page in (ROOT / "docs").glob("*.md"):

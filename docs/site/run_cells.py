@@ -1,10 +1,9 @@
 """Run the cells of a tutorial one by one: `run_cells.py SCRIPT [OPTION] < CELLS`.
 
-Input and output are JSON.
-
-Reads pairs of a line number and a text; writes what each cell prints, null for a cell
-that did not run because the script has ended. The cells share one module, and have the
-lines of the script, so that kernels find their source.
+Input and output are JSON. The input is a list of pairs of a line number and a text. The
+output is a list of what each cell printed, null for a cell that did not run because the
+script had ended. The cells share one module and have the line numbers of the script, so
+kernels find their source.
 """
 
 import contextlib
@@ -19,7 +18,7 @@ SCRIPT = sys.argv[1]
 
 
 def main() -> int:
-    """Exit code 1: a cell failed, which is named with its line."""
+    """Return exit code 1 if a cell failed, after naming the cell with its line."""
     given = json.load(sys.stdin)
     sys.argv = [SCRIPT, "--plot", *sys.argv[2:]]
     sys.path[0] = str(Path(SCRIPT).parent)

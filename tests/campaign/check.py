@@ -45,8 +45,8 @@ def _check(case: Case, strict: bool) -> Fault | None:
     who = "reference"
     try:
         kernel = case.kernel()
-        for n in case.numbers:
-            ours, theirs, checked = (case.arguments(n) for _ in range(3))
+        for run in case.runs:
+            ours, theirs, checked = (case.arguments(run) for _ in range(3))
             who, config.assigned = "reference", {"cache": False}
             if strict:
                 kernel.interpret(*checked, grid=case.grid, check="uninit,race")
@@ -56,7 +56,7 @@ def _check(case: Case, strict: bool) -> Fault | None:
             kernel[case.grid](*ours, backend=case.backend)
             for name, one, other in zip(case.parameters(), ours, theirs):
                 if text := difference(one, other):
-                    return Fault("wrong number", f"n = {n}, array {name}: {text}")
+                    return Fault("wrong number", f"run {run}, array {name}: {text}")
     except Exception as error:
         return Fault(f"{who}: {kind_of(error)}", f"{type(error).__name__}: {error}")
     finally:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.campaign.parts import Parts
+from tests.campaign.rows import Rows
 from tests.campaign.values import ALL_FLOATS, EXTENTS, FLOATS, INTEGERS, Value
 
 MODES = ("one", "programs", "one", "subgroups", "one", "programs")
 PLENTY = (*FLOATS, *FLOATS, *FLOATS, *INTEGERS, "i8", "u8")
-STATEMENTS = [
+OF_ALL = (
     *(["elementwise"] * 7),
     *(["loaded", "reduce", "saved", "conversion", "product"] * 2),
     *("mathematics", "integer_mathematics", "mask", "mask", "promotion", "signs"),
@@ -27,19 +27,50 @@ STATEMENTS = [
     *(["collective", "neighbours"] * 2),
     *(["sliced"] * 4),
     *(["woven", "signed", "bits", "combined"] * 2),
-    *("scalar_of", "seen_as", "extreme", "binned"),
-]
+    *("scalar_of", "seen_as", "extreme", "binned", "drawn", "joined", "hinted"),
+    "scaled",
+    *(["statistics", "pieces"] * 3),
+)
+OF_ROWS = (
+    *(["statistics", "pieces"] * 3),
+    *("loaded", "elementwise", "reduce", "mask", "mathematics", "conversion"),
+    *("saved", "direct", "used_up"),
+)
+"""What kernels for rows consist of: the paths of theirs are left by anything else."""
+
 CONTROL = ("loop", "branch", "repeat")
+
+PLACES = {
+    (3, 4): ("xetile.program_id(0)", "xetile.program_id(1)"),
+    (12,): ("xetile.program_id(0) // 4", "xetile.program_id(0) % 4"),
+    (12, 1): ("xetile.program_id(0) % 3", "xetile.program_id(0) // 3"),
+    (3, 2, 2): (
+        "xetile.program_id(0)",
+        "(xetile.program_id(2) * 2 + xetile.program_id(1))",
+    ),
+    (12, 1, 1): (
+        "(swap * 2 + xetile.program_id(0) % min(3 - swap * 2, 2))",
+        "(xetile.program_id(0) % 8 // min(3 - swap * 2, 2))",
+    ),
+}
+"""By grid where a program is among 3 x 4; ``swap`` numbers groups of two rows."""
 
 
 @dataclass
-class Generator(Parts):
+class Generator(Rows):
     """Writes one kernel; here are its control flow and its frame."""
 
     extents: Sequence[int] = EXTENTS
+    columns: Sequence[int] = EXTENTS
+    """The extents of one dim: the last one, or of what is tall the first."""
+    tall: bool = False
+    statements: Sequence[str] = OF_ALL
+    grid: tuple[int, ...] = (1, 1)
 
     def generate(self, statements: int) -> str:
-        r, c, k = (self.random.choice(self.extents) for _ in range(3))
+        r, k = (self.random.choice(self.extents) for _ in range(2))
+        c = self.random.choice(self.columns)
+        r, c = (c, r) if self.tall else (r, c)
         self.shapes = [(r, c), (r, c), (c, r), (r, 1), (1, c), (r, k), (k, c)]
         self.place(r, c)
         self.load((r, c))
@@ -61,11 +92,16 @@ class Generator(Parts):
 
     def place(self, r: int, c: int) -> None:
         """Where the program's, or the subgroup's, part of Z begins."""
-        row = f"xetile.program_id(0) * {r}"
-        if self.mode == "subgroups":
+        if self.mode == "programs":
+            self.grid = self.random.choice(((3, 4), *PLACES))
+            row, col = PLACES[self.grid]
+            if "swap" in row:
+                self.write("swap = xetile.program_id(0) // 8")
+            self.write(f"row, col = {row} * {r}, {col} * {c}")
+        elif self.mode == "subgroups":
+            self.grid = (2, 3)
             self.write("me = xetile.subgroup_id()")
             row = f"(xetile.program_id(0) * 4 + me) * {r}"
-        if self.mode != "one":
             self.write(f"row, col = {row}, xetile.program_id(1) * {c}")
 
     def frame(self, r: int, c: int) -> list[str]:
@@ -92,7 +128,7 @@ class Generator(Parts):
         return ["    " + line for lines in used for line in lines]
 
     def statement(self) -> None:
-        kinds = list(STATEMENTS)
+        kinds = list(self.statements)
         if self.indent < 3:
             kinds += CONTROL
         if self.mode == "subgroups":

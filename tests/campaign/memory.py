@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from tests.campaign.values import (
     ACCUMULATORS,
@@ -17,6 +18,9 @@ from tests.campaign.values import (
 RANKS = {"X": 2, "Y": 2, "Z": 2, "W": 3, "V": 1, "U": 1}
 COMMUTATIVE = ("add", "max", "min", "mul", "and", "or", "xor")
 
+TRIPS = 16
+"""Of loops along lines: the reference takes too long for more."""
+
 
 @dataclass
 class Memory(Values):
@@ -29,9 +33,10 @@ class Memory(Values):
     leaving: bool = False
 
     def offset(self) -> str:
-        number = self.random.choice((0, 0, 0, 1, 2, -1, -3, 7))
+        number = self.random.choice((0, 0, 0, 1, 2, -1, -3, 7, 16, 64))
         kinds = [f"{number}", f"n + {number}", f"{number}", "(n * 5 - 3) // 2"]
         kinds += [f"{number}", "(n - 2) % 3", "min(n, 2)", "max(X.shape[1] - 9, n)"]
+        kinds += ["xetile.multiple_of(n * 4, 4)", "xetile.cdiv(n, 2)"]
         if self.mode != "one":
             kinds += [f"row + {number}", f"col + {number}"]
         return self.random.choice(kinds)
@@ -102,10 +107,19 @@ class Memory(Values):
         cast = self.converted(value, self.dtypes["Z"])
         cast = cast if base == flat else f"({cast}).T"
         tile = self.name("t")
-        self.write(f"{tile} = xetile.init_tile({base}, [{place}], {shape})")
+        text = f"xetile.init_tile({base}, [{place}], {shape}{self.map_of(shape)})"
+        self.write(f"{tile} = {text}")
         self.write(f"xetile.store_tile({cast}, {tile})")
         if self.random.random() < 0.5:
             self.define(f"xetile.load_tile({tile})", shape, self.dtypes["Z"])
+
+    def map_of(self, shape: Shape) -> str:
+        """Which of the subgroups owns what of ``shape``, as an argument."""
+        if self.mode != "programs" or self.random.random() < 0.5:
+            return ""
+        layout = [2 if n % 2 == 0 else 1 for n in shape]
+        data = [n // count for n, count in zip(shape, layout)]
+        return f", wg_map=xetile.wg_map(sg_layout={layout}, sg_data={data})"
 
     def scalar(self) -> None:
         """An element of an array, in a vector of its type."""
@@ -238,6 +252,8 @@ class Memory(Values):
         if self.mode == "one":
             kind = self.random.choice((kind, kind, "xchg"))
             text = f'xetile.atomic_rmw_tile("{kind}", {cast}, {tile}{mask})'
+            if dtype in INTEGERS and self.random.random() < 0.3:
+                text = f"xetile.atomic_cas({tile}, {cast}, {self.random.randrange(3)})"
             self.result(text, value.shape, dtype)
         else:
             self.write(f'xetile.atomic_rmw_tile("{kind}", {cast}, {tile}{mask})')
@@ -246,6 +262,8 @@ class Memory(Values):
         """Through memory of the workgroup, moved or transposed on the way."""
         value = self.any_value(self.random.choice(self.shapes))
         if self.indent > 1 or value.dtype == "i1" or self.mode == "subgroups":
+            return
+        if prod(value.shape) > self.most:
             return
         room = self.name("s")
         r, c = value.shape
@@ -263,6 +281,8 @@ class Memory(Values):
         """Subgroups hand each other a value."""
         value = self.any_value(self.shapes[0])
         if self.mode != "subgroups" or value.dtype == "i1":
+            return
+        if prod(value.shape) > self.most:
             return
         r, c = value.shape
         room = self.name("s")
@@ -335,6 +355,8 @@ class Memory(Values):
         first = self.random.randrange(3)
         self.write(f"{acc} = xetile.full({(m, n)}, {first}, xetile.{accumulator})")
         extent = f"{bases[0].split('[')[0][0]}.shape[1]"
+        if TRIPS * step < max(self.shapes[0]):  # as wide are the arrays
+            extent = f"min({extent}, {TRIPS * step})"
         self.write(f"for {counter} in range({start}, {extent}, {step}):")
         self.indent += 1
         outside, names = list(self.values), list[str]()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tests.campaign.edges import Edges
 from tests.campaign.values import FLOAT_BITS, INTEGERS, SIGNED
 
@@ -65,7 +67,7 @@ class Parts(Edges):
     def woven(self) -> None:
         """Two values interleaved; one, or one joined from two, split."""
         a = self.number()
-        if self.mode == "subgroups" or max(a.shape) > 64:
+        if self.mode == "subgroups" or max(a.shape) > self.most:
             return
         shape = (*a.shape[:-1], 2 * a.shape[-1])
         b = self.any_value(a.shape, a.dtype)
@@ -88,6 +90,57 @@ class Parts(Edges):
         b = self.partner(a)
         text = self.random.choice(SIGNS).format(a=a.name, b=b.name)
         self.result(f"xetile.{text}", a.shape, a.dtype)
+
+    def drawn(self) -> None:
+        """Random numbers, of places that are any."""
+        a = self.any_value(None, self.random.choice(("i32", "i64", "u32")))
+        if self.random.random() < 0.5:
+            self.define(f"xetile.randint(n, {a.name})", a.shape, "u32")
+            return
+        dtype = self.random.choice(("f32", "f16"))
+        text = f"xetile.rand(n, {a.name}, dtype=xetile.{dtype})"
+        self.define(f"xetile.floor({text} * 8)", a.shape, dtype)
+
+    def joined(self) -> None:
+        """Two rows as columns, and columns as rows."""
+        a = self.any_value(self.random.choice(self.shapes)[:1])
+        b = self.any_value(a.shape, a.dtype)
+        if self.mode == "subgroups":
+            return
+        whole = self.define(f"xetile.join({a.name}, {b.name})", (*a.shape, 2), a.dtype)
+        if self.random.random() < 0.6:
+            whole = self.computed(whole)
+            if whole.shape == (*a.shape, 2):
+                names = [self.name() for _ in range(2)]
+                self.write(f"{', '.join(names)} = xetile.split({whole.name})")
+                for name in names:
+                    self.define(name, a.shape, whole.dtype)
+
+    def hinted(self) -> None:
+        """What is promised, or asserted, and holds."""
+        self.write(
+            self.random.choice(
+                (
+                    "xetile.assume(n < 8)",
+                    "xetile.device_assert(n >= 0, 'negative')",
+                    "xetile.static_assert(xetile.cdiv(7, 2) == 4, 'rounded down')",
+                )
+            )
+        )
+
+    def scaled(self) -> None:
+        """A product of numbers of four bits with scales."""
+        blocks = self.random.choice((1, 2))
+        m, n = self.random.choice(self.shapes)[0], self.random.choice((1, 8, 17))
+        a = self.any_value((m, 16 * blocks), "u8").name
+        b = self.any_value((16 * blocks, n), "u8").name
+        scales = "None", "None"
+        if self.random.random() < 0.7:
+            values = (self.any_value((k, blocks), "u8").name for k in (m, n))
+            first, second = (f"({v} & 1) + 127" for v in values)
+            scales = first, second
+        text = f"xetile.dot_scaled({a}, {scales[0]}, 'e2m1', {b}, {scales[1]}, 'e2m1')"
+        self.result(text, (m, n), "f32")
 
     def seen_as(self) -> None:
         """Bits of another type of the width, and back."""
@@ -134,15 +187,8 @@ class Parts(Edges):
 
     def binned(self) -> None:
         a = self.any_value(None, self.random.choice(("i32", "u8", "i64")))
-        if self.mode == "subgroups" or self.indent > 1:
+        if self.mode == "subgroups" or self.indent > 1 or prod(a.shape) > self.most:
             return
         bins = self.random.choice((4, 8, 17))
-        rank1 = f"({a.name} & 31).reshape(({self.size(a.shape)},)).to(xetile.i32)"
+        rank1 = f"({a.name} & 31).reshape(({prod(a.shape)},)).to(xetile.i32)"
         self.define(f"xetile.histogram({rank1}, {bins})", (bins,), "i32")
-
-    @staticmethod
-    def size(shape: tuple[int, ...]) -> int:
-        count = 1
-        for extent in shape:
-            count *= extent
-        return count

@@ -37,7 +37,7 @@ class Shrinker:
 
     def shrink(self) -> Case:
         """The smallest case found."""
-        steps = (numbers, statements, values, subexpressions, literals, arguments)
+        steps = (runs, statements, values, subexpressions, literals, arguments)
         before = None
         while before != self.case:
             before = self.case
@@ -71,10 +71,10 @@ class Shrinker:
         return True
 
 
-def numbers(case: Case) -> Iterator[Edit]:
-    """One run instead of two, of fewer programs."""
-    if len(case.numbers) > 1:
-        yield from (partial(replace, case, numbers=(n,)) for n in case.numbers)
+def runs(case: Case) -> Iterator[Edit]:
+    """One run instead of many, of fewer programs."""
+    if len(case.runs) > 1:
+        yield from (partial(replace, case, runs=(each,)) for each in case.runs)
     for dim, size in enumerate(case.grid):
         if size > 1:
             grid = (*case.grid[:dim], 1, *case.grid[dim + 1 :])

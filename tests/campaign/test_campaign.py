@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +20,10 @@ import xetl_xegpu
 from tests.backends.xegpu import device
 from tests.campaign import worker as workers
 from tests.campaign.__main__ import main
-from tests.campaign.cases import BF16, Array, Case, of_seed
+from tests.campaign.cases import BF16, LAYOUTS, Array, Case, of_seed
 from tests.campaign.check import Fault, check, difference
 from tests.campaign.shrink import Shrinker
+from tests.campaign.values import FLOAT_EXPRESSIONS, MATHEMATICS, QUOTIENT
 from tests.campaign.worker import Worker
 
 ADD = """
@@ -33,6 +37,43 @@ def generated(X, Y, n):
 def case(source: str) -> Case:
     arrays = {name: Array("i32", (4, 4), fill=3) for name in "XY"}
     return Case(source.strip() + "\n", "one", arrays, (2, 3), "cpu", "host", (1, 1))
+
+
+FUNCTIONS = vars(math) | {
+    "abs": abs,
+    "round": round,
+    "minimum": min,
+    "maximum": max,
+    "where": lambda mask, a, b: a if mask else b,
+    "fma": lambda a, b, c: a * b + c,
+    "rsqrt": lambda x: 1 / math.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+}
+"""Functions of the language, of one number in float64."""
+
+
+def values_of(expression: str) -> list[float]:
+    """What an expression gives for all values that floats have."""
+    text = expression.replace("xetile.arange({cols}).to(xetile.{t})", "3")
+    code = compile(text.format(a="a", b="b"), "", "eval")
+    names = {"xetile": SimpleNamespace(**FUNCTIONS), "helper": min, "small": abs}
+    pairs = product(range(-8, 9), repeat=2)
+    return [eval(code, {**names, "a": float(a), "b": b, "n": 3}) for a, b in pairs]
+
+
+@pytest.mark.parametrize("expression", FLOAT_EXPRESSIONS)
+def test_floats_stay_integers(expression: str) -> None:
+    assert all(each == int(each) for each in values_of(expression))
+
+
+@pytest.mark.parametrize("expression", [*MATHEMATICS, QUOTIENT])
+def test_what_is_rounded_is_near_no_tie(expression: str) -> None:
+    """16 ulp of f32, which the language allows, of a number below 3 move 3 times it by
+    16 * 2**-22 * 3 < 2e-5, and its sums by less; greater ones are clamped to 8."""
+    text = expression if expression == QUOTIENT else f"xetile.{expression}"
+    found = [each * 3 + 0.29 for each in values_of(text)]
+    near = [each for each in found if abs(each) < 9]
+    assert min(abs(each - math.floor(each) - 0.5) for each in near) > 1e-3
 
 
 def test_a_seed_is_one_case() -> None:
@@ -60,6 +101,18 @@ WRITTEN = {
     "several carried values": r"v\d+, v\d+, v\d+ = v\d+, v\d+, ",
     "broadcasts": "tile_broadcast",
     "products": "tile_mma",
+    "wide tiles": r"init_tile\(\w+, \[[^\]]*\], \(\d, (1024|2048)\)\)",
+    "tall tiles": r"init_tile\(\w+, \[[^\]]*\], \((1024|2048), \d\)\)",
+    "pieces of rows": r"for place in range\(.*\.shape\[\d\], \d+\)",
+    "sums up to a width of the run": r"arange\(\d+\)\[.*\+ place\) < .*\.sum\(",
+    "grids of one dim": r"program_id\(0\) // 4 \* \d+",
+    "groups of rows": r"% min\(3 - swap",
+    "grids of three dims": r"program_id\(2\)",
+    "maps": r"wg_map\(sg_layout=\[2, 2\]",
+    "random numbers": r"xetile\.randint",
+    "compare and swap": r"atomic_cas",
+    "numbers of four bits": "dot_scaled",
+    "shifts by all amounts": r"<< \(v\d+ & 63\)",
 }
 
 
@@ -70,18 +123,26 @@ def test_everything_is_written_that_should_be() -> None:
     arrays = [array for each in cases for array in each.arrays.values()]
     assert {array.dtype for array in arrays} > {"f16", "bf16", "i8", "u8", "u32", "i64"}
     assert {(0, 1), (1, 1), (1, 0)} < {array.shape for array in arrays}
-    layouts = {"rows", "columns", "sliced", "backwards", "equal", "aligned"}
-    assert {array.layout for array in arrays} == layouts
+    layouts = {array.layout for array in arrays}
+    assert layouts == {*LAYOUTS, "equal", "aligned"}
+    assert max(array.shape[-1] for array in arrays) > 4096
+    assert len({each.grid for each in cases}) == 7
     assert {each.mode for each in cases} == {"one", "programs", "subgroups"}
 
 
-@pytest.mark.parametrize(
-    "layout", ["rows", "columns", "sliced", "backwards", "aligned"]
-)
-def test_layouts_hold_the_same_elements(layout: str) -> None:
-    array = Array("i16", (3, 5), "rows", fill=1)
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 3, 5)])
+@pytest.mark.parametrize("layout", [*LAYOUTS, "aligned"])
+def test_layouts_hold_the_same_elements(layout: str, shape: tuple[int, ...]) -> None:
+    array = Array("i16", shape, "rows", fill=1)
     found = replace(array, layout=layout).build()
     np.testing.assert_array_equal(found, array.build())
+
+
+def test_runs_of_a_kernel_have_other_lines() -> None:
+    array = Array("f32", (3, 5), "rows", fill=1)
+    runs = [array.of_run(run).build(run) for run in range(5)]
+    assert [each.shape for each in runs] == [(3, 5), (3, 6), (3, 12), (3, 21), (4, 4)]
+    assert runs[3].base.size == 3 * 21 + 3
 
 
 def test_differences() -> None:
@@ -151,8 +212,8 @@ def test_shrinking_keeps_the_fault_and_nothing_else() -> None:
     lines = shrunk.source.splitlines()
     assert len(lines) == 2, shrunk.source
     assert re.fullmatch(r" +v\d+ = v\d+ % v\d+", lines[1])
-    assert len(shrunk.numbers) == 1
-    assert shrunk.grid == (1, 1)
+    assert len(shrunk.runs) == 1
+    assert set(shrunk.grid) == {1}
     assert not shrunk.arrays
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -23,6 +24,9 @@ WIDE = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64"}
 ACCUMULATORS = {**WIDE, "i8": "i32", "u8": "i32"}
 EXTENTS = (1, 2, 5, 8, 16, 17, 33, 64, 70)
 FLOAT_BITS = {"f8e5m2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+MOST_OF_A_FACTOR = 1 << 15
+"""Elements of the second factor of a product."""
+
 Shape = tuple[int, ...]
 NUMPY = {"i1": "bool"} | {
     f"{k}{b}": f"{name}{b}"
@@ -48,13 +52,18 @@ FLOAT_EXPRESSIONS = (
     "{a} ** 2 - {b}",
     "{a} ** 3 + {b}",
     "xetile.sqrt({a} * {a}) - {b}",
-    "xetile.exp2(xetile.minimum({a}, 3)) * {b}",
+    "xetile.exp2(xetile.minimum(xetile.abs({a}), 3)) * {b}",
     "helper({a}, {b})",
     "small({a}) + {b}",
     "{a} + xetile.arange({cols}).to(xetile.{t}) - {b}",
 )
-"""What is exact in every float type, once clamped."""
+"""An integer, exact in every float type once clamped: no bound of errors is needed.
 
+A power of two that is a fraction would be exact, too, but not what is computed of it:
+another function makes of the last bit of its argument more than a bit of its result.
+"""
+
+QUOTIENT = "{a} / (xetile.abs({b}) + 1)"
 MATHEMATICS = (
     "exp({a})",
     "exp2({a}) * {b}",
@@ -67,6 +76,9 @@ MATHEMATICS = (
     "tanh({a})",
     "erf({a})",
     "sigmoid({a})",
+    *("expm1({a})", "log1p(xetile.abs({a}))", "log10(xetile.abs({a}) + 1)"),
+    *("cbrt({a})", "tan({a})", "asin({a} / 8)", "acos({a} / 8)", "atan({a})"),
+    *("atan2({a}, xetile.abs({b}) + 1)", "sinh({a})", "cosh({a})", "hypot({a}, {b})"),
 )
 """Of integers: none of these, times 3 and 0.29 added, is near a tie."""
 
@@ -84,8 +96,8 @@ INTEGER_EXPRESSIONS = (
     "{a} % {k1} + {b}",
     "({a} << {k}) ^ {b}",
     "({a} >> {k}) + {b}",
-    "{a} << ({b} & 7)",
-    "{a} >> ({b} & 7)",
+    "{a} << ({b} & {most})",
+    "{a} >> ({b} & {most})",
     "xetile.maximum({a}, {b})",
     "xetile.minimum({a}, {b})",
     "xetile.abs({a}) - {b}",
@@ -120,6 +132,7 @@ class Writer:
     count: int = 0
     shapes: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     known: list[Value] = field(default_factory=list[Value])
+    most: int = 400
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.indent + line)
@@ -209,6 +222,7 @@ class Values(Writer):
             t=a.dtype,
             k=self.random.randrange(bits),
             k1=self.random.choice((1, 2, 3, 7, 16)),
+            most=bits - 1,
         )
         return self.result(expression, a.shape, a.dtype)
 
@@ -217,7 +231,7 @@ class Values(Writer):
         b = self.partner(a)
         function = self.random.choice(MATHEMATICS).format(a=a.name, b=b.name)
         if self.random.random() < 0.2:
-            function = f"{a.name} / (xetile.abs({b.name}) + 1)"
+            function = QUOTIENT.format(a=a.name, b=b.name)
             self.result(f"xetile.round({function} * 3 + 0.29)", a.shape, a.dtype)
             return
         self.result(f"xetile.round(xetile.{function} * 3 + 0.29)", a.shape, a.dtype)
@@ -314,7 +328,7 @@ class Values(Writer):
     def collective(self) -> None:
         """What goes through shared memory: all subgroups of a program reach it."""
         a = self.number()
-        if self.indent > 1 or self.mode == "subgroups" or np.prod(a.shape) > 400:
+        if self.indent > 1 or self.mode == "subgroups" or prod(a.shape) > self.most:
             return
         dim = self.random.randrange(len(a.shape))
         b = self.any_value(a.shape, a.dtype)
@@ -415,7 +429,7 @@ class Values(Writer):
         dtype = self.random.choice(tuple(ACCUMULATORS))
         other = self.random.choice(("i8", "u8")) if dtype in ("i8", "u8") else dtype
         r, k = a.shape
-        n = self.random.choice((r, k, 1, 17))
+        n = self.random.choice([n for n in (r, k, 1, 17) if k * n <= MOST_OF_A_FACTOR])
         flip = self.random.random() < 0.3
         b = self.any_value((n, k) if flip else (k, n))
         parts = [f"({self.converted(a, dtype)})", f"({self.converted(b, other)})"]

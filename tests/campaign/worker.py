@@ -13,6 +13,8 @@ from types import TracebackType
 
 from tests.campaign.cases import Case
 from tests.campaign.check import Fault, check
+from tests.fenced_memory import fence_if_wanted
+from tests.other_processor import pretend_if_wanted
 from tests.poison import poison_workspaces
 from xetl_cpu import targets
 
@@ -39,6 +41,8 @@ def shrink_caches() -> None:
 
 
 def serve(pipe: Connection) -> None:
+    pretend_if_wanted()
+    fence_if_wanted()
     shrink_caches()
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:

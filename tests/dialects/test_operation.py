@@ -137,7 +137,7 @@ def test_a_list_of_constants_and_values() -> None:
     assert MovedOp(v).properties == {}
     op.operands = (v,)
     with pytest.raises(VerifyException, match="0 values are given for 1"):
-        op.verify_lists()
+        op.verify()
 
 
 def test_types_of_operands_that_may_be_absent() -> None:

@@ -36,6 +36,33 @@ def test_scalars(backend):
     same(computed(lambda a, b: a / 2, i, i, "f32", backend), i / 2)
 
 
+@proves("rule: scalars take the vector's dtype")
+@both
+@pytest.mark.parametrize(("dtype", "sum"), [("bf16", 2.0**63), ("f16", np.inf)])
+def test_integers_of_more_than_64_bits(dtype, sum, backend):
+    x = matrix(dtype)
+    same(computed(lambda a, b: a + 2**63, x, x, dtype, backend), np.full(x.shape, sum))
+
+
+@proves("rule: // and % floor, by zero gives 0")
+@both
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f8e4m3", "f8e5m2"])
+def test_narrow_floats_round_once(dtype, backend):
+    rng, numpy = np.random.default_rng(0), getattr(xetile, dtype).numpy
+    a = (rng.standard_normal((64, 32)) * 40).astype(numpy)
+    b = (rng.standard_normal((64, 32)) * 3).astype(numpy)
+    b[b == 0] = 1
+    wide, by = a.astype(np.float64), b.astype(np.float64)
+    for function, wanted in (
+        (lambda a, b: a // b, np.floor(wide / by)),
+        (lambda a, b: a % b, wide - np.floor(wide / by) * by),
+        (lambda a, b: (a * 0 + b) ** 3, by**3),
+        (lambda a, b: (a * 0 + b) ** 7, by**7),
+    ):
+        with np.errstate(over="ignore"):
+            same(computed(function, a, b, numpy, backend), wanted, equal_nan=True)
+
+
 PAIRS = [
     *[("bf16", "f32", "f32"), ("f16", "f64", "f64"), ("i8", "u8", "i16")],
     *[("i8", "i64", "i64"), ("u8", "u32", "u32"), ("u32", "i32", "i64")],

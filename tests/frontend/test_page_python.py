@@ -267,6 +267,21 @@ def test_compile_time(backend, capsys):
         kernel(out, 9, MODE="max", backend=backend)
 
 
+@proves("compile time")
+@both
+@pytest.mark.parametrize(("a", "b"), [(7, 2), (-7, 2), (7, -2), (-7, -2), (2.5, 1)])
+def test_cdiv_in_a_kernel_is_that_of_the_host(backend, a, b):
+    @xetile.kernel(grid=1)
+    def kernel(OUT, a, b):
+        OUT[0] = cdiv(a, b) * 1.0
+        OUT[1] = cdiv(a, 4) * 1.0
+        OUT[2] = cdiv(17, b) * 1.0
+
+    out = np.zeros(3)
+    kernel(out, a, b, backend=backend)
+    assert out.tolist() == [cdiv(a, b), cdiv(a, 4), cdiv(17, b)]
+
+
 @proves("debug")
 @both
 def test_prints(backend, capfd):

@@ -41,7 +41,26 @@ ROWS = {
            %m = vector.create_mask %n : vector<16xi1>
            %s = arith.select %m, %w, %c : vector<16xi1>, vector<16xf32>
            %r = vector.reduction <add>, %s : vector<16xf32> into f32""",
+        {"w", "m", "s"},
+    ),
+    "chosen by the mask of a load": (
+        """%m = vector.create_mask %n : vector<16xi1>
+           %l = vector.maskedload %b[%i], %m, %a : memref<?xbf16>, vector<16xi1>,
+             vector<16xbf16> into vector<16xbf16>
+           %w = arith.extf %l : vector<16xbf16> to vector<16xf32>
+           %s = arith.select %m, %w, %c : vector<16xi1>, vector<16xf32>
+           %r = vector.reduction <add>, %s : vector<16xf32> into f32""",
         set[str](),
+    ),
+    "numbers of lanes": (
+        """%w = arith.extf %a : vector<16xbf16> to vector<16xf32>
+           %k = vector.step : vector<16xindex>
+           %j = arith.index_cast %k : vector<16xindex> to vector<16xi32>
+           %z = arith.constant dense<7> : vector<16xi32>
+           %m = arith.cmpi slt, %j, %z : vector<16xi32>
+           %s = arith.select %m, %w, %c : vector<16xi1>, vector<16xf32>
+           %r = vector.reduction <add>, %s : vector<16xf32> into f32""",
+        {"w", "k", "j", "m", "s"},
     ),
     "compared, as a mask": (
         """%w = arith.extf %a : vector<16xbf16> to vector<16xf32>
@@ -65,6 +84,33 @@ ROWS = {
            %r = arith.truncf %v : vector<16xf32> to vector<16xbf16>""",
         {"u", "v"},
     ),
+    "kept in scratch": (
+        """%k = memref.alloca() : memref<1x64xf32>
+           %w = arith.extf %a : vector<16xbf16> to vector<16xf32>
+           %o = arith.constant 0 : index
+           %j = arith.constant 48 : index
+           vector.store %w, %k[%o, %j] : memref<1x64xf32>, vector<16xf32>
+           %l = vector.load %k[%o, %j] : memref<1x64xf32>, vector<16xf32>
+           %r = vector.reduction <add>, %l : vector<16xf32> into f32""",
+        {"w", "l"},
+    ),
+    "kept in scratch, and read from anywhere": (
+        """%k = memref.alloca() : memref<1x64xf32>
+           %w = arith.extf %a : vector<16xbf16> to vector<16xf32>
+           %o = arith.constant 0 : index
+           vector.store %w, %k[%o, %o] : memref<1x64xf32>, vector<16xf32>
+           %l = vector.load %k[%o, %i] : memref<1x64xf32>, vector<16xf32>
+           %r = vector.reduction <add>, %l : vector<16xf32> into f32""",
+        set[str](),
+    ),
+    "kept in scratch, and read in halves": (
+        """%k = memref.alloca() : memref<1x64xf32>
+           %w = arith.extf %a : vector<16xbf16> to vector<16xf32>
+           %o = arith.constant 0 : index
+           vector.store %w, %k[%o, %o] : memref<1x64xf32>, vector<16xf32>
+           %l = vector.load %k[%o, %o] : memref<1x64xf32>, vector<8xf32>""",
+        set[str](),
+    ),
     "handed on by a choice of several": (
         """%w = arith.extf %a : vector<16xbf16> to vector<16xf32>
            %s = scf.index_switch %n -> vector<16xf32>
@@ -85,9 +131,9 @@ ROWS = {
 @pytest.mark.parametrize("what", ROWS)
 def test_values_of_any_order(what: str) -> None:
     body, want = ROWS[what]
-    given = "%a: vector<16xbf16>, %q: memref<?xf32>, %i: index, %n: index"
+    given = "%a: vector<16xbf16>, %b: memref<?xbf16>, %q: memref<?xf32>, "
     module: Operation = parse_module(
-        f"""func.func @f({given}) {{
+        f"""func.func @f({given}%i: index, %n: index) {{
           %c = arith.constant dense<2.0> : vector<16xf32>
           {body}
           func.return

@@ -132,7 +132,7 @@ def test_arrays_of_dlpack_take_the_native_entry(natively: Any) -> None:
     for _ in range(2):
         scaled[1](Foreign(x), Foreign(y), 2.0, 1, True, 16)
     for _ in range(2):
-        with pytest.raises(LaunchError, match="the array is read-only"):
+        with pytest.raises(LaunchError, match=r"read-?only"):  # 2.0: by NumPy
             scaled[1](Foreign(x), Foreign(fixed), 2.0, 1, True, 16)
     with pytest.raises(LaunchError, match="cannot be read"):
         scaled[1](Foreign(None), Foreign(y), 2.0, 1, True, 16)

@@ -304,6 +304,20 @@ def test_the_largest(backend: str) -> None:
 
 
 @ALL
+@pytest.mark.parametrize(("dtype", "k"), [("i32", 5), ("i64", 5), ("i64", 2)])
+def test_the_largest_of_a_long_row(dtype: str, k: int, backend: str) -> None:
+    """Groups are chosen first, also where many elements are equal."""
+    a = np.random.default_rng(3).integers(0, 40, (1, 512)).astype(NUMPY[dtype])
+    a[0, 100:140] = np.iinfo(a.dtype).max
+    a[0, ::3] = np.iinfo(a.dtype).min
+    for b in (a, np.flip(np.sort(a, 1), 1).copy(), a[:, :100].repeat(5, 1) // 4):
+        wanted = np.argsort(~b, 1, kind="stable")[:, :k]
+        indices = lambda a, b: xetile.topk(a, k)[1]
+        found = computed(indices, b, b, "i32", backend, columns=k)
+        np.testing.assert_array_equal(found, wanted)
+
+
+@ALL
 def test_histogram(backend: str) -> None:
     a = np.random.default_rng(1).integers(-2, 12, (1, 64), np.int32)[0]
     counts = np.bincount(a[(a >= 0) & (a < 9)], minlength=9).astype(np.int32)

@@ -122,6 +122,25 @@ def test_narrow_floats_round_once_for_each_operation(dtype):
 
 
 @xetile.function
+def as_bf16(x):
+    return x.to(xetile.bf16)
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
+def test_integers_become_bf16_at_once(dtype, backend):
+    """One more or less than a tie is none; of f32, which has too few bits, it is."""
+    bits = range(9, np.iinfo(dtype).bits - 1)
+    ties = [(1 << n) + (1 << (n - 8)) for n in bits]
+    near = [(1 << n, (1 << n) + (1 << (n - 7))) for n in bits]
+    out = np.zeros(len(ties), BF16)
+    for more, side in ((-1, 0), (0, 0), (1, 1)):
+        x = np.array([tie + more for tie in ties], dtype)
+        _unary[1](x, out, FUNCTION=as_bf16, N=len(x), backend=backend)
+        assert [int(each) for each in out] == [pair[side] for pair in near]
+
+
+@xetile.function
 def by_a_tenth(x):
     return x * 0.1
 
@@ -247,3 +266,25 @@ def test_subgroups_exchange_by_shared_memory():
     out = np.zeros_like(x)
     run(neighbours, x, out)
     assert (out == x + np.roll(x, -1, 0)).all()
+
+
+@xetile.kernel
+def _row_tiles(X, OUT, N: constexpr):
+    row = xetile.program_id(0)
+    tile = xetile.init_tile(X, [row, 1], (N,))
+    below = xetile.update_tile_offset(tile, [1, 0])
+    beside = xetile.update_tile_offset(tile, [2])
+    v = xetile.load_tile(tile) + xetile.load_tile(below) * 10
+    v += xetile.load_tile(beside) * 100
+    xetile.store_tile(v, xetile.init_tile(OUT, [row, 0], (N,)))
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu", "xegpu"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_rank_1_tile_is_a_row_of_a_matrix(backend, order):
+    x = np.arange(45, dtype=np.float32).reshape(5, 9, order=order)
+    out = np.zeros((5, 7), np.float32)
+    _row_tiles[5](x, out, 7, backend=backend)
+    wide = np.pad(x, ((0, 1), (0, 1)))
+    want = wide[:5, 1:8] + wide[1:, 1:8] * 10 + wide[:5, 3:] * 100
+    assert np.array_equal(out, want)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xetl.language.dtypes import bf16, f32
-from xetl.ops.attention.blocks import blocks_of
+from xetl.ops.attention.blocks import blocks_of, gradient_blocks
 from xetl.ops.calling.declarations import Operand
 from xetl.settings import config
 
@@ -47,3 +47,18 @@ def test_with_amx_all_stays_in_the_first_cache(blocks):
     assert blocks("amx", bf16, 1024, 1024) == (32, 256)
     assert blocks("amx", bf16, 1024, 1024, is_masked=True) == (32, 64)
     assert blocks("amx", bf16, 1024, 1024, 128, is_masked=True) == (32, 128)
+
+
+@pytest.mark.parametrize("target", ["avx2", "amx"])
+def test_little_of_the_derivative_is_computed_in_vain(target: str) -> None:
+    config.target = target
+    try:
+        for extent in (1, 16, 49, 77, 128, 197, 256, 577, 1024):
+            x = np.zeros((extent, 64), np.float32)
+            given = Operand("q", x.shape, f32, x)
+            for window in ((None, None), (None, 0), (40, 40)):
+                sizes = gradient_blocks(given, (extent,) * 2, window, is_ragged=False)
+                for size in sizes if extent > 1 else sizes[:1]:
+                    assert -(-extent // size) * size <= extent * 1.25 + 16
+    finally:
+        del config.target

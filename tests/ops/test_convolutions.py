@@ -17,8 +17,12 @@ from xetl.ops.calling.declarations import temporary
 from xetl.ops.calling.views import array_of
 from xetl.ops.convolution import kernels, plans
 from xetl.ops.convolution.geometry import Geometry
+from xetl.ops.convolution.windows import find_windows
 
 CASES = [
+    # One channel, which is no group of several.
+    ((2, 1, 15, 11), (1, 1, 3, 2), {"stride": 2}),
+    ((1, 1, 9, 8), (1, 1, 1, 1), {"stride": 2}),
     ((2, 6, 9, 40), (8, 6, 3, 3), {"padding": 1}),
     ((2, 6, 9, 11), (8, 6, 3, 5), {"stride": 2, "padding": (1, 2)}),
     ((1, 6, 12, 75), (4, 6, 3, 3), {"stride": (2, 1), "dilation": 2, "padding": 3}),
@@ -53,7 +57,7 @@ CASES = [
     ((1, 2, 90, 80), (2, 1, 40, 36), {"groups": 2, "stride": 3, "dilation": 2}),
 ]
 
-QUICK = 5
+QUICK = 7
 WIDE = [torch.float64, torch.float32]
 
 
@@ -158,9 +162,15 @@ def test_what_is_refused(code: str, call: Any) -> None:
     assert caught.value.file == __file__
 
 
-def test_no_images() -> None:
-    found = ops.conv2d(np.ones((0, 3, 5, 5)), np.ones((4, 3, 3, 3)))
-    assert found.shape == (0, 4, 3, 3)
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("channels", [4, 64])
+def test_no_images(stride: int, channels: int) -> None:
+    x, weight = np.ones((0, 3, 5, 5)), np.ones((channels, 3, 3, 3))
+    assert ops.conv2d(x, weight).shape == (0, channels, 3, 3)
+    given, kernel = (torch.from_numpy(each).requires_grad_() for each in (x, weight))
+    ops.conv2d(given, kernel, stride=stride).sum().backward()
+    assert given.grad.shape == given.shape
+    assert (kernel.grad == 0).all()
 
 
 def test_a_tap_does_not_see_what_is_behind_its_pixels() -> None:
@@ -177,28 +187,60 @@ def test_a_tap_does_not_see_what_is_behind_its_pixels() -> None:
 def test_rows_of_windows_are_whole_tiles(stride: Any, result: Any) -> None:
     """Products on tiles read them in place, so all of them lie in their memory."""
     g = Geometry((3, 3), stride, (1, 1), (1, 1), result)
+    other = Geometry((1, 2), stride, (1, 1), (-1, 0), result)
     x = temporary((2, 5, 9, 90), bf16)
-    windows = plans.find_windows(x, g, 1)
-    memory = array_of(windows.operand)
-    seen = windows.view(memory)
-    assert seen.shape[2] % 32 == 0
-    assert seen.shape[2] - result[1] < 32
-    low, high = np.lib.array_utils.byte_bounds(seen)
-    first, end = np.lib.array_utils.byte_bounds(memory)
-    assert first <= low
-    assert high <= end
+    for parts in ([g], [other], [g, other], [other, g]):
+        _, padded, windows = find_windows(x, parts, 1)
+        memory = array_of(padded)
+        first, end = np.lib.array_utils.byte_bounds(memory)
+        for each in windows:
+            seen = each.view(memory)
+            assert seen.shape[2] % 32 == 0
+            assert seen.shape[2] - result[1] < 32
+            low, high = np.lib.array_utils.byte_bounds(seen)
+            assert first <= low
+            assert high <= end
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1)])
 @pytest.mark.parametrize("how", [((1, 1), (1, 1)), ((0, 0), (1, 1)), ((2, 1), (1, 2))])
 def test_layers_of_few_pixels(dtype: Any, stride: Any, how: Any) -> None:
-    """What a tap sees is copied row by row, or all rows at once if they are alike."""
-    x, weight = normal(2, 5, 6, 9).to(dtype), normal(128, 5, 3, 3).to(dtype)
-    out = ops.conv2d(x, weight, None, stride, *how)
-    exact = torch.conv2d(x.double(), weight.double(), None, stride, *how)
-    assert 2 * exact[0, 0].numel() <= 128
-    close(out, exact.to(dtype), BOUNDS[dtype])
+    """What a tap sees is copied row by row, or all rows at once if they are alike.
+
+    The gradient by the input is summed of what each tap gives.
+    """
+    parts = [normal(2, 5, 6, 9).to(dtype), normal(128, 5, 3, 3).to(dtype)]
+    kinds = dtype, torch.float64
+    ours, exact = (
+        [x.detach().to(kind).requires_grad_() for x in parts] for kind in kinds
+    )
+    out = ops.conv2d(*ours, None, stride, *how)
+    wanted = torch.conv2d(*exact, None, stride, *how)
+    assert 2 * wanted[0, 0].numel() <= 128
+    close(out, wanted.to(dtype), BOUNDS[dtype])
+    given = normal(*out.shape).to(dtype)
+    out.backward(given)
+    wanted.backward(given.double())
+    for x, y in zip(ours, exact):
+        close(x.grad, y.grad.to(dtype), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize(
+    ("size", "taps", "padding", "dilation"),
+    [((9, 70), 3, 1, 1), ((8, 9), 2, 0, 1), ((33, 17), 5, 2, 2)],
+)
+def test_gradient_of_one_channel_a_group(
+    size: Any, taps: int, padding: int, dilation: int
+) -> None:
+    """With a stride of 2 there are zeros between the pixels of what is given."""
+    x = normal(2, 3, *size).float().requires_grad_()
+    weight = normal(3, 1, taps, taps).float()
+    how = weight, None, 2, padding, dilation, 3
+    wanted = torch.nn.functional.conv2d(x, *how)
+    grad = normal(*wanted.shape).float()
+    (found,) = torch.autograd.grad(ops.conv2d(x, *how), x, grad)
+    close(found, *torch.autograd.grad(wanted, x, grad), 1e-5)
 
 
 @pytest.mark.parametrize("dtype", [f32, bf16])
@@ -206,7 +248,7 @@ def test_layers_of_few_pixels(dtype: Any, stride: Any, how: Any) -> None:
 def test_pixels_with_strides_are_not_gathered(dtype: Any, side: int) -> None:
     shapes = (4, side, side), (4, 1, 1, 9), (4, side // 2, side // 2)
     x, taps, out = (array_of(temporary(shape, dtype)) for shape in shapes)
-    how = (2, 2), (1, 1), (3, 3), (1, 1), False, f32, 7, 3, 1, 7, 16, 32
+    how = (2, 2), (1, 1), (3, 3), (1, 1), False, False, f32, 7, 3, 1, 7, 16, 32
     text = kernels.direct.ir("loops", x, taps, None, out, 1, 1, *how)
     assert "vector.shuffle" in text
     assert "vector.gather" not in text
@@ -215,7 +257,7 @@ def test_pixels_with_strides_are_not_gathered(dtype: Any, side: int) -> None:
 def test_weights_are_read_without_tests() -> None:
     shapes = (64, 14, 14), (4, 1, 16, 144), (64, 14, 14)
     x, taps, out = (array_of(temporary(shape, f32)) for shape in shapes)
-    how = (1, 1), (1, 1), (3, 3), (16, 16), False, f32, 14, 3, 8, 2, 16, 32
+    how = (1, 1), (1, 1), (3, 3), (16, 16), False, False, f32, 14, 3, 8, 2, 16, 32
     text = kernels.direct.ir("loops", x, taps, None, out, 1, 1, *how)
     assert text.count("memref.load") >= 8 * 3
     assert "-> (f32)" not in text  # an `scf.if` that loads a number
@@ -255,3 +297,11 @@ def test_layers_of_few_taps(dtype: Any, stride: Any) -> None:
     out = ops.conv2d(x, w, bias, stride, 1)
     exact = torch.nn.functional.conv2d(*(v.double() for v in (x, w, bias)), stride, 1)
     close(out, exact.to(dtype), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("padding", [(2, 0), (0, 2), (1, 1)])
+def test_one_tap_of_padded_images(padding: tuple[int, int]) -> None:
+    x, weight = torch.randn(2, 3, 11, 11), torch.randn(4, 3, 1, 1)
+    found = ops.conv2d(x, weight, padding=padding)
+    wanted = torch.nn.functional.conv2d(x, weight, padding=padding)
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)

@@ -70,12 +70,34 @@ def plain(x):
     return x.sum(1)
 
 
-@xetl.op("tests::filled", out="X")
 @xetile.kernel(grid=lambda a: xetile.cdiv(a.X.shape[0], 64))
-def filled(X, Y, N: constexpr = 64):
+def filled_kernel(X, Y, N: constexpr = 64):
     first = xetile.program_id(0) * N
     x = xetile.load_tile(xetile.init_tile(X, [first], (N,)))
     xetile.store_tile(x + 1, xetile.init_tile(Y, [first], (N,)))
+
+
+filled = xetl.op("tests::filled", out="X")(filled_kernel)
+
+
+@pytest.mark.parametrize("needs", [False, True])
+def test_several_results_are_declared(needs: bool) -> None:
+    @xetl.op("tests::two", backward=lambda grad, x: grad)
+    def two(x):
+        return 2 * x, 3 * x
+
+    x = torch.ones(3, requires_grad=needs)
+    with pytest.raises(LaunchError, match="`two` gave 2 results") as caught:
+        (two if needs else torch.ops.tests.two)(x)
+    assert caught.value.code == "X0829"
+
+
+@pytest.mark.parametrize("out", ["Y", ("X", "Z")])
+def test_out_that_names_no_argument(out: Any) -> None:
+    with pytest.raises(LaunchError, match=f"`out=` .* names `{out[-1]}`") as caught:
+        xetl.op("tests::wrong", out=out)(filled_kernel)
+    assert caught.value.code == "X0829"
+    assert caught.value.help == "name the argument that the result is like: `X`"
 
 
 def model(x: Any, w: Any) -> Any:
@@ -147,3 +169,15 @@ def test_wrong_names() -> None:
             xetl.op(wrong)
         assert caught.value.code == "X0829"
         assert caught.value.file == __file__
+
+
+def test_a_name_declared_again_is_the_new_function_everywhere() -> None:
+    for step in (1.0, 2.0):
+
+        @xetl.op("tests::again")
+        def again(x: Any, step: float = step) -> Any:
+            return x + step
+
+        x = torch.zeros(2)
+        for called in (again, torch.ops.tests.again):
+            assert (called(x) == step).all()

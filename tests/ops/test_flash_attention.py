@@ -87,6 +87,56 @@ def test_dropout() -> None:
     assert not torch.equal(*drawn)
 
 
+@pytest.mark.parametrize("queries", [1, 23])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"is_causal": True},
+        {"window_size": (4, 3)},
+        {"dropout_p": 0.4, "seed": torch.tensor([3])},
+        {"attn_mask": True},
+    ],
+)
+def test_the_derivative_of_heads_that_share_keys(options: Any, queries: int) -> None:
+    """It is that of keys that are repeated, whether or not heads are rows of one."""
+    if "attn_mask" in options:
+        options = {"attn_mask": normal(queries, 19, dtype=torch.float64) > 0}
+    make: Any = lambda h, n: normal(2, h, n, 8, dtype=torch.float64)
+    ours = [make(6, queries), make(2, 19), make(2, 19) * 2]
+    theirs = [x.clone() for x in ours]
+    for x in (*ours, *theirs):
+        x.requires_grad_()
+    call = ops.scaled_dot_product_attention
+    found = call(*ours, enable_gqa=True, **options)
+    q, *shared = theirs
+    wanted = call(q, *(x.repeat_interleave(3, 1) for x in shared), **options)
+    close(found, wanted, 1e-12)
+    weights = normal(*found.shape, dtype=torch.float64)
+    found.backward(weights)
+    wanted.backward(weights)
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad, 1e-12)
+
+
+def test_what_is_dropped_does_not_depend_on_strides() -> None:
+    """Of these the host goes through the batch."""
+    shapes = (2, 20, 4, 8), (2, 20, 2, 8), (2, 20, 2, 8)
+    seed = torch.tensor([7])
+    options: Any = {"dropout_p": 0.5, "seed": seed, "enable_gqa": True}
+    ours = [normal(*shape).transpose(1, 2) for shape in shapes]
+    theirs = [x.contiguous() for x in ours]
+    for x in (*ours, *theirs):
+        x.requires_grad_()
+    call = ops.scaled_dot_product_attention
+    pair = [call(*given, **options) for given in (ours, theirs)]
+    assert torch.equal(*pair)
+    for found in pair:
+        found.square().sum().backward()
+    for one, two in zip(ours, theirs):
+        assert torch.equal(one.grad, two.grad)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
     "options", [CAUSAL, *(pytest.param(x, marks=slow) for x in ({}, WINDOW))]
@@ -129,6 +179,14 @@ def test_the_derivative_of_ragged_sequences() -> None:
         return ops.flash_attn_varlen_func(*tensors, *starts, 5, 5, causal=True)
 
     assert torch.autograd.gradcheck(called, given, fast_mode=True)
+
+
+def test_no_heads_that_share_keys() -> None:
+    x = normal(2, 0, 5, 8)
+    found = ops.scaled_dot_product_attention(x, x, x, enable_gqa=True)
+    assert found.shape == x.shape
+    with pytest.raises(LaunchError, match="multiple of"):
+        ops.scaled_dot_product_attention(normal(2, 4, 5, 8), x, x, enable_gqa=True)
 
 
 def test_the_derivative_without_queries() -> None:

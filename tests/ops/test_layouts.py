@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 functional = torch.nn.functional
 
 LAYOUTS = {
+    "every second channel": lambda: torch.randn(4, 6, 5, 8)[:, ::2],
     "transposed": lambda: torch.randn(130, 70).T,
     "rotated": lambda: torch.randn(3, 5, 70).permute(2, 0, 1),
     "rotated back": lambda: torch.randn(3, 5, 70).permute(1, 2, 0),
@@ -28,6 +29,7 @@ LAYOUTS = {
     "extent of 1": lambda: torch.randn(5, 1, 6).transpose(0, 2),
     "column for all": lambda: torch.randn(40, 1).expand(40, 9),
     "long rows": lambda: torch.randn(2, 3, 70_001).transpose(0, 1),
+    "narrow rows, a prime number": lambda: torch.randn(1013, 3),
     "long columns": lambda: torch.randn(2, 65_536, 3).permute(2, 0, 1),
 }
 
@@ -137,17 +139,129 @@ def test_norms(x):
     )
 
 
+def last(x: Any) -> Any:
+    return x.to(memory_format=torch.channels_last)
+
+
+IMAGES = {
+    "few channels": lambda: last(torch.randn(3, 3, 8, 8)),
+    "some channels": lambda: last(torch.randn(3, 12, 5, 7)),
+    "channels": lambda: last(torch.randn(2, 48, 9, 8)),
+    "part of channels": lambda: last(torch.randn(3, 40, 5, 8))[:, 3:20],
+    "every second channel": lambda: torch.randn(3, 40, 5, 8)[:, ::2],
+    "a part of each image": lambda: last(torch.randn(3, 12, 8, 8))[:, :, 1:5, 2:],
+    "samples inward": lambda: torch.randn(12, 5, 8, 3).permute(3, 0, 1, 2),
+}
+
+
+@pytest.mark.parametrize("channels", IMAGES)
+def test_norms_of_channels(channels):
+    torch.manual_seed(0)
+    x = IMAGES[channels]()
+    n = x.shape[1]
+    mean, variance = torch.randn(n), torch.rand(n) + 0.5
+    for gradient in (torch.randn(x.shape), last(torch.randn(x.shape))):
+        found = []
+        for f in (ops.batch_norm, functional.batch_norm):
+            each = x.clone(memory_format=torch.preserve_format).requires_grad_()
+            weight, bias = (torch.ones(n, requires_grad=True) for _ in range(2))
+            y = again(lambda f=f, a=(each, mean, variance, weight, bias): f(*a))
+            y.backward(gradient)
+            found.append((y, each.grad, weight.grad, bias.grad))
+        for one, two in zip(*found):
+            near(one, two)
+    y = ops.batch_norm(x, mean, variance)
+    near(y, functional.batch_norm(x, mean, variance))
+    out = torch.zeros(x.shape)
+    near(ops.batch_norm(x, mean, variance, out=out), y)
+    call = torch.ops.xetl.batch_norm
+    torch.library.opcheck(call, (x, mean, variance), test_utils="test_faketensor")
+
+
+GROUPED = {
+    **IMAGES,
+    "more rows than a program has": lambda: last(torch.randn(2, 160, 13, 7)),
+    "as many channels as pieces": lambda: last(torch.randn(1, 256, 9, 9)),
+    "one element of each": lambda: last(torch.randn(3, 24, 1, 1)),
+    "a large mean": lambda: last(torch.randn(2, 48, 9, 8) + 30),
+    "in one dimension": lambda: torch.randn(3, 300, 12).transpose(1, 2),
+}
+
+
+@pytest.mark.parametrize("is_affine", [False, True])
+@pytest.mark.parametrize("channels", GROUPED)
+def test_norms_of_groups(channels, is_affine):
+    torch.manual_seed(0)
+    x = GROUPED[channels]()
+    n = x.shape[1]
+    affine = [torch.randn(n) for _ in "ab"] if is_affine else []
+    slope = torch.randn(x.shape)
+    for groups in {1, n, next(i for i in (4, 3, 17) if n % i == 0)}:
+        for gradient in (slope, x * 0 + slope):
+            found = []
+            for f, dtype in ((ops, torch.float32), (functional, torch.float64)):
+                args = [a.detach().to(dtype).requires_grad_() for a in (x, *affine)]
+                call = lambda f=f, a=args, g=groups: f.group_norm(a[0], g, *a[1:])
+                y = again(call)
+                found.append((y, *torch.autograd.grad(y, args, gradient.to(dtype))))
+            for one, two in zip(*found):
+                bound = 3e-6 * (1 + float(x.detach().abs().max())) * x.numel() ** 0.5
+                torch.testing.assert_close(one.double(), two, rtol=1e-5, atol=bound)
+    y = ops.group_norm(x, groups, *affine)
+    out = torch.zeros(x.shape)
+    assert torch.equal(ops.group_norm(x, groups, *affine, out=out), y)
+    call = torch.ops.xetl.group_norm
+    torch.library.opcheck(call, (x, groups), test_utils="test_faketensor")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_norms_of_groups_of_other_dtypes(dtype):
+    torch.manual_seed(0)
+    x = last(torch.randn(2, 24, 9, 8).to(dtype)).requires_grad_()
+    weight, bias = (torch.randn(24).to(dtype).requires_grad_() for _ in "ab")
+    wide = [a.detach().double().requires_grad_() for a in (x, weight, bias)]
+    found, wanted = ops.group_norm(x, 3, weight, bias), functional.group_norm
+    wanted = wanted(wide[0], 3, *wide[1:])
+    slope = torch.randn(x.shape).to(dtype)
+    ours = torch.autograd.grad(found, (x, weight, bias), slope)
+    theirs = torch.autograd.grad(wanted, wide, slope.double())
+    bound = 4 * torch.finfo(dtype).eps
+    for one, two in zip((found, *ours), (wanted, *theirs)):
+        bounds = {"rtol": bound, "atol": bound * float(two.detach().abs().max())}
+        torch.testing.assert_close(one.double(), two, **bounds)
+    if dtype is torch.float64:
+        call = lambda *a: ops.group_norm(a[0], 3, *a[1:])
+        assert torch.autograd.gradcheck(call, (x, weight, bias), fast_mode=True)
+
+
+def test_norms_of_groups_of_nothing_and_of_nan():
+    for shape in ((0, 24, 5, 8), (2, 24, 0, 8)):
+        x = last(torch.randn(shape))
+        assert ops.group_norm(x, 3).shape == shape
+    x = last(torch.randn(2, 24, 5, 8))
+    x[0, 9, 2, 3], x[1, 1, 0, 0] = float("nan"), float("inf")
+    y = ops.group_norm(x, 3)
+    wanted = functional.group_norm(x.contiguous(), 3)
+    torch.testing.assert_close(y, wanted, rtol=2e-5, atol=2e-5, equal_nan=True)
+    same = ops.group_norm(last(torch.full((2, 24, 5, 8), 0.1)), 3)
+    assert same.abs().max() < 1e-4
+
+
+def test_results_of_channels_lie_as_their_inputs_do():
+    x = last(torch.randn(2, 12, 5, 8)).requires_grad_()
+    y = ops.group_norm(x, 3)
+    (by_x,) = torch.autograd.grad(y.sum(), x)
+    of_batch = ops.batch_norm(x, *x.detach()[0, :, 0, :2].T ** 2)
+    assert y.stride() == by_x.stride() == of_batch.stride() == x.stride()
+
+
 SCORES = {
     "rows": lambda: torch.randn(30, 50),
     "few classes": lambda: torch.randn(300, 3),
     "transposed": lambda: torch.randn(50, 30).T,
     "images": lambda: torch.randn(2, 5, 9, 40),
-    "channels last": lambda: torch.randn(2, 20, 9, 8).to(
-        memory_format=torch.channels_last
-    ),
-    "few channels last": lambda: torch.randn(2, 3, 9, 8).to(
-        memory_format=torch.channels_last
-    ),
+    "channels last": lambda: last(torch.randn(2, 20, 9, 8)),
+    "few channels last": lambda: last(torch.randn(2, 3, 9, 8)),
     "images transposed": lambda: torch.randn(2, 5, 9, 40).transpose(2, 3),
     "with gaps": lambda: torch.randn(4, 10, 9, 40)[::2, ::2, ::3, 1:30],
 }

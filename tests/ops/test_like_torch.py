@@ -332,7 +332,7 @@ def test_the_derivative_of_an_embedding(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(4, 6, 18), (2, 6, 5, 70), (5, 6)])
+@pytest.mark.parametrize("shape", [(4, 6, 18), (2, 6, 5, 70), (5, 6), (70, 6)])
 @pytest.mark.parametrize("name", ["group_norm", "batch_norm"])
 def test_norms_of_channels(name: str, shape: tuple[int, ...], dtype: Any) -> None:
     make = torch.Generator().manual_seed(0)

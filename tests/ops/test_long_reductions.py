@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ import pytest
 from xetl import ops
 from xetl.errors import LaunchError
 from xetl.ops.rows import reductions
+from xetl.ops.rows.reductions import cumsum_backward
 
 LONG = [(2, 100003), (2, 102400), (102400,), (64, 64, 17), (3, 2, 40960), (1, 3, 70001)]
+LONG += [(2, 777, 10), (20000, 3), (263, 5), (5000, 1), (2, 512, 2, 30)]
 
 
 @pytest.mark.parametrize("shape", LONG)
@@ -26,6 +28,52 @@ def test_any_dimensions(shape: tuple[int, ...]) -> None:
                 for one, two in zip(found, wanted):
                     assert one.shape == two.shape
                     np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dims", [(0, 2, 3), (0, 2), (0, 3), (1, 3), (0, 1, 3)])
+def test_dimensions_with_others_between(dims: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 3, 17, 5))
+    turned = (x.transpose(0, 3, 1, 2), x[:, :1].transpose(3, 1, 0, 2))
+    for each in (x, *turned, x[:, :, ::2], x[:, :1], x[:, :, :1]):
+        for keeps in (False, True):
+            wanted = each.sum(dims, keepdims=keeps)
+            np.testing.assert_allclose(ops.sum(each, dims, keeps), wanted, atol=1e-12)
+            largest = ops.amax(each, dims, keeps)
+            assert np.array_equal(largest, each.max(dims, keepdims=keeps))
+            varied = ops.var(each, dims, keepdim=keeps)
+            wanted = each.var(dims, ddof=1, keepdims=keeps)
+            np.testing.assert_allclose(varied, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3, 4), (3, 0, 4), (0, 0, 3)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_empty_arrays(shape: tuple[int, ...]) -> None:
+    """As NumPy's: 0 for sums, NaN for means and variances; there is no largest."""
+    for x in (np.zeros(shape), np.zeros(shape[::-1]).T):
+        for count in range(1, len(shape) + 1):
+            for dims in combinations(range(len(shape)), count):
+                for keeps in (False, True):
+                    found = [
+                        each(x, dims, keepdim=keeps) for each in (ops.sum, ops.mean)
+                    ]
+                    wanted = [
+                        each(x, dims, keepdims=keeps) for each in (np.sum, np.mean)
+                    ]
+                    found.append(ops.var(x, dims, keepdim=keeps))
+                    wanted.append(np.var(x, dims, ddof=1, keepdims=keeps))
+                    for one, two in zip(found, wanted):
+                        np.testing.assert_array_equal(one, two, strict=True)
+
+
+@pytest.mark.parametrize("n", [4097, 10000, 300_001])
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_running_sums_of_long_rows(n: int, first: int) -> None:
+    numbers = np.random.default_rng(0).integers(-9, 9, 2 * n + first)
+    for dtype in (np.float64, np.int64, np.float32):
+        x = numbers.astype(dtype)[first:].reshape(2, n)
+        assert np.array_equal(ops.cumsum(x, 1), x.cumsum(1))
+        back = cumsum_backward(x, 1, None)
+        assert np.array_equal(back, x[:, ::-1].cumsum(1)[:, ::-1])
 
 
 def test_what_wide_rows_are_added_to_fits_registers(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import xetl
 from xetl.errors import LaunchError
-from xetl.ops import matmul
+from xetl.ops import matmul, prepack
 from xetl.ops.products.plans import make_plan
 
 DTYPES = {
@@ -130,10 +130,35 @@ def test_dtypes(name: str, shape: tuple[int, int, int]) -> None:
     assert np.array_equal(result, expected)
 
 
-def test_signed_and_unsigned_bytes_meet() -> None:
-    a, b = small(9, 20, dtype=np.uint8), small(20, 30, dtype=np.int8)
-    assert np.array_equal(matmul(a, b), exact(a, b))
-    assert np.array_equal(matmul(b.T, a.T), exact(b.T, a.T))
+BYTES = [(one, other) for one in (np.int8, np.uint8) for other in (np.int8, np.uint8)]
+
+
+@pytest.mark.parametrize(("one", "other"), BYTES)
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 67, 40), (3, 130, 9), (9, 20, 30), (70, 129, 300), (33, 9001, 17)],
+    ids=str,
+)
+def test_the_extremes_of_bytes(one: Any, other: Any, shape: Any) -> None:
+    """Of any sign each, packed or in place, once or before: sums do not saturate."""
+    m, k, n = shape
+    rng = np.random.default_rng([*shape])
+    ends = {np.int8: [-128, -128, 127], np.uint8: [255, 255, 0]}
+    a, b = rng.choice(ends[one], (m, k)), rng.choice(ends[other], (k, n))
+    a[0], b[:, 0] = ends[one][0], ends[other][0]
+    a, b, wanted = a.astype(one), b.astype(other), a @ b
+    for factor in (b, np.asfortranarray(b), prepack(b)):
+        assert np.array_equal(matmul(a, factor), wanted)
+    assert np.array_equal(matmul(np.asfortranarray(a), b), wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_prepacked_bytes_meet_both_signs(dtype: Any) -> None:
+    b = small(70, 90, dtype=dtype)
+    packed = prepack(b)
+    for sign in (np.int8, np.uint8, np.int8):
+        a = small(80, 70, dtype=sign)
+        assert np.array_equal(matmul(a, packed), exact(a, b))
 
 
 def layouts(rows: int, columns: int, seed: int) -> list[np.ndarray]:

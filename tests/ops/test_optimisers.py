@@ -82,3 +82,36 @@ def test_what_is_refused() -> None:
     assert caught.value.code == "X0838"
     with pytest.raises(LaunchError, match="same shape"):
         ops.sgd([torch.ones(3)], [torch.ones(4)])
+
+
+@pytest.mark.parametrize(
+    ("code", "given"),
+    [
+        ("X0827", (2, 1, 2, 2, 1)),
+        ("X0827", (2, 2, 2, 1, 1)),
+        ("X0827", (1, 1, 3, 1, 1)),
+        ("X0829", (1, 1, 1, 1, 0)),
+        ("X0829", (1, 1, 1, 1, "a")),
+    ],
+)
+def test_nothing_is_changed_by_what_is_refused(
+    code: str, given: tuple[Any, ...]
+) -> None:
+    """Lists of so many arrays (3: no list), or step 0, which would divide by 0."""
+    arrays = [torch.ones(3) for _ in range(2)]
+    *counts, step = given
+    lists: Any = [x if x == 3 else arrays[:x] for x in counts]
+    with pytest.raises(LaunchError) as caught:
+        ops.adamw(lists[0], lists[1], lists[2], lists[3], step)
+    assert caught.value.code == code
+    assert all(torch.equal(each, torch.ones(3)) for each in arrays)
+
+
+def test_sgd_refuses_lists_of_other_lengths() -> None:
+    p = torch.ones(3)
+    wrong: Any = (([p, p], [p]), ([p], [p], [p, p]), ([p], 3), (3, [p]))
+    for given in wrong:
+        with pytest.raises(LaunchError) as caught:
+            ops.sgd(*given)
+        assert caught.value.code == "X0827"
+    assert torch.equal(p, torch.ones(3))

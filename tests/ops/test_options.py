@@ -109,3 +109,19 @@ def refused(call: Callable[[Any], Any], wrong: object) -> None:
         call(wrong)
     assert caught.value.code == "X0829"
     assert caught.value.file == __file__
+
+
+def test_objects_of_other_kinds_are_refused() -> None:
+    x = np.ones((2, 3, 3), np.float32)
+    refused(lambda wrong: ops.sum(x, dtype=wrong), [1])
+    refused(lambda wrong: ops.mean(x, 0, dtype=wrong), np.ones(3))
+    refused(lambda wrong: ops.dropout(x, training=wrong), np.ones(3))
+    refused(lambda wrong: ops.mse_loss(x, x, reduction=wrong), np.ones(3))
+
+
+def test_lists_are_no_batches() -> None:
+    x: Any = np.ones((2, 3, 3), np.float32)
+    for given in ((x.tolist(), x), (x, x.tolist()), (None, x)):
+        with pytest.raises(LaunchError, match="is not an array") as caught:
+            ops.bmm(*given)
+        assert caught.value.code == "X0805"

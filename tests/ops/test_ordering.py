@@ -34,6 +34,19 @@ def test_nan_and_infinities(descending: bool) -> None:
     assert sorted(places[0]) == list(range(30))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "k"), [(20, 2), (20, 12), (300, 9), (1000, 40)])
+@pytest.mark.parametrize("largest", [False, True])
+def test_nan_is_behind_infinity(largest: bool, n: int, k: int, dtype: type) -> None:
+    x = np.full((2, n), np.nan, dtype)
+    x[0, 1::4], x[0, ::7] = (-np.inf if largest else np.inf), 3
+    key = -x if largest else x
+    wanted = np.lexsort((np.broadcast_to(np.arange(n), x.shape), key))[:, :k]
+    values, places = ops.topk(x, k, largest=largest)
+    assert np.array_equal(places, wanted)
+    assert np.array_equal(values, np.take_along_axis(x, wanted, 1), equal_nan=True)
+
+
 @pytest.mark.parametrize("largest", [False, True])
 def test_the_first_of_integers(largest: bool) -> None:
     x = np.array([[5, np.iinfo(np.int32).min, 7, np.iinfo(np.int32).max]], np.int32)
@@ -54,13 +67,13 @@ def test_a_number_is_its_own_largest_as_in_torch(k: int) -> None:
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
 def test_numbers_of_64_bits(dtype: type) -> None:
     some = np.array([0, 1, 1 << 32, (1 << 32) + 1, 1 << 62, (1 << 62) + 4096], dtype)
-    x = np.random.default_rng(2).choice(some, (3, 2, 21))
+    x = np.random.default_rng(2).choice(some, (3, 2, 521))
     values, places = ops.sort(x, 0)
     wanted = np.argsort(x, 0, kind="stable")
     assert np.array_equal(places, wanted)
     assert np.array_equal(values, np.take_along_axis(x, wanted, 0))
     for largest in (True, False):
-        for k in (2, 20):
+        for k in (2, 20, 40, 300):
             key = -x if dtype is np.float64 else ~x
             wanted = np.argsort(key if largest else x, -1, kind="stable")[..., :k]
             values, places = ops.topk(x, k, largest=largest)

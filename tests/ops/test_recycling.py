@@ -34,6 +34,13 @@ def test_what_is_gone_is_used_again(tensor: bool) -> None:
     assert {address(ops.relu(x)) for _ in range(3)} <= before
 
 
+def test_the_last_used_memory_is_taken_first() -> None:
+    x = some(1, tensor=False)
+    several = [ops.relu(x) for _ in range(5)]
+    del several
+    assert len({address(ops.relu(x)) for _ in range(5)}) == 1
+
+
 KEEPS: dict[str, Callable[[Any], Any]] = {
     "itself": lambda y: y,
     "view": lambda y: y[5:, 3:],

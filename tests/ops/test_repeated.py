@@ -175,6 +175,11 @@ def squared(x: Any) -> Any:
     return ops.matmul(x, b=x)
 
 
+def turned(x: Any) -> Any:
+    """Neither rows nor columns first in memory, as heads of attention lie."""
+    return x.reshape(8, 64, 20).swapaxes(0, 1)
+
+
 def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = torch.randint(20, (512,))
     calls: list[Callable[[Any], Any]] = [
@@ -186,6 +191,9 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda x: squared(x[:20]),
         lambda x: ops.layer_norm(x[2:], (20,), weight=x[0], bias=x[1]),
         lambda x: ops.cross_entropy(x, labels if x is tensor else labels.numpy()),
+        lambda x: ops.relu(turned(x)),
+        lambda x: ops.relu(turned(x), out=turned(x)),
+        lambda x: ops.swiglu(turned(x), turned(x)),
     ]
     tensor = some(0)
     for x in (tensor, tensor.numpy()):

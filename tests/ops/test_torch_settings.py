@@ -10,6 +10,8 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 from torch.nn import functional
 
+from tests.ops.function_cases import CASES, Case
+from tests.ops.test_custom import product
 from xetl import ops
 from xetl.errors import LaunchError
 
@@ -171,3 +173,53 @@ def test_what_is_said_of_wrong_calls(call: Any, code: str, said: str) -> None:
     assert caught.value.code == code
     assert caught.value.file == __file__
     assert caught.value.help
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.smooth], ids=str)
+def test_saved_tensors_are_unpacked_once(case: Case) -> None:
+    check_unpacked_once(case.ours, case.make(torch.float32), case.smooth)
+
+
+def test_saved_tensors_of_a_users_operator_are_unpacked_once() -> None:
+    check_unpacked_once(product, (torch.ones(2, 3), torch.ones(3, 4)), 2)
+
+
+def test_saved_tensors_of_norms_of_channels_are_unpacked_once() -> None:
+    x, mean, variance, weight, bias = torch.randn(2, 4, 3), *torch.ones(4, 4)
+
+    def both(x: Any, weight: Any, bias: Any) -> Any:
+        x = ops.group_norm(x, 2, weight, bias)
+        return ops.batch_norm(x, mean, variance, weight.clone(), bias)
+
+    check_unpacked_once(both, (x, weight, bias), 3)
+
+
+def check_unpacked_once(function: Any, given: Any, smooth: int) -> None:
+    """Activation checkpoints compute a tensor again for one unpacking, and no more."""
+    unpacked: list[int] = []
+
+    def pack(x: Any) -> Any:
+        packed.append(x)
+        return len(packed) - 1
+
+    def unpack(place: int) -> Any:
+        unpacked.append(place)
+        return packed[place]
+
+    packed: list[Any] = []
+    for each in given[:smooth]:
+        each.requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        found = function(*given)
+    first = found if isinstance(found, torch.Tensor) else found[0]
+    first.sum().backward()
+    assert sorted(unpacked) == sorted(set(unpacked))
+
+
+def test_a_trace_sees_functions_that_were_called_before() -> None:
+    x = torch.randn(16, 16)
+    for _ in range(3):
+        ops.relu(x)
+    with pytest.warns(DeprecationWarning, match="trace"):
+        traced = torch.jit.trace(lambda x: ops.relu(x) + 1, x)
+    assert torch.equal(traced(x - 1), (x - 1).relu() + 1)

@@ -321,7 +321,7 @@ def test_decorators_go_above_kernels() -> None:
 
 
 def test_heuristics_see_configs_and_each_other() -> None:
-    @xetl.heuristics({"TWICE": lambda a: 2 * a["STEP"]})
+    @xetl.heuristics({"TWICE": lambda a: 2 * a.STEP})
     @xetl.autotune(BM=[8, 16], rep=1)
     @xetl.heuristics({"STEP": lambda a: float(a["X"].shape[0] % a["BM"] == 0)})
     @xetile.kernel(grid=lambda m: cdiv(m.X.shape[0], m.BM))

@@ -170,7 +170,7 @@ def test_methods_of_dataclasses_are_made_when_they_are_called(
     usual = import_whole(f"{package}.usual")
     assert list(inspect.signature(usual.Pair).parameters) == ["left", "right"]
     assert usual.Pair.__doc__ == "Pair(left: 'int', right: 'float' = 2.0)"
-    monkeypatch.setattr(imports, "PATIENT", (f"{package}.",))
+    monkeypatch.setattr(imports, "LAZY", (f"{package}.",))
     later = import_whole(f"{package}.later")
     assert later.Pair.__doc__ == "Pair"  # to write it down takes as long as a method
     empty = vars(later.Pair)["__eq__"]

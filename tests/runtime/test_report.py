@@ -185,6 +185,14 @@ def test_stats() -> None:
     assert f"code_bytes   {found.code_bytes}" in str(found)
 
 
+def test_stats_has_the_tile_configuration_of_amx() -> None:
+    found = gemm.stats("bf16[M,K] bf16[K,N] f32[M,N]", target="amx").tile_config
+    assert isinstance(found, str)
+    config = bytes.fromhex(found)
+    assert (len(config), config[0], max(config[48:])) == (64, 1, 16)
+    assert gemm.stats(SIGNATURE, target="amx").tile_config is None  # f32: no tiles
+
+
 @xetile.kernel
 def scaled(X, Y, factor=2.0):
     x = xetile.load_tile(xetile.init_tile(X, [0, 0], (16, 16)))

@@ -143,6 +143,10 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
     ("target of another", lambda: add.ir("llvm", "f32[N] f32[N] f32[N]", target="pvc",
      backend="cpu"),
      "backend `cpu` has no target `pvc`", "pass `backend='xegpu'`"),
+    ("nearly a target of another", lambda: add.ir("llvm", x(), x(), x(), target="pcv",
+     backend="cpu"),
+     "has no target `pcv`",
+     "did you mean `pvc`? It is of backend `xegpu`; those of `cpu` are `host`, `avx2`"),
 ]  # fmt: skip
 
 

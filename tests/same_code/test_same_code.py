@@ -12,7 +12,7 @@ from tests.same_code.corpus import of_seeds
 def test_compiling_twice_is_no_change(target: str) -> None:
     entries = of_seeds(range(3))
     before, found = (dict(digests(entries, [target])) for _ in range(2))
-    assert len(before) == 3
+    assert len(before) == len(entries) >= 3  # runs may need codes of their own
     assert compare(before, found) == 0
 
 

@@ -207,6 +207,16 @@ def test_greek_parameters_are_told_apart(
     assert declared == ["u3b1", "u3b2"]
 
 
+def test_a_function_with_a_word_of_c_for_a_name(xetl: Any, tmp_path: Path) -> None:
+    compile_, to = compiler("cc"), tmp_path / "double.o"
+    words = f"{FILE}:gemm", GEMM, "--target", "avx2", "--name", "double"
+    assert xetl("compile", *words, "-o", str(to)).exit_code == 0
+    (tmp_path / "main.c").write_text('#include "double.h"\nint (*f)() = double_;\n')
+    command = [compile_, "-std=gnu11", "-c", "main.c", "-o", "main.o", "-fopenmp"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+
+
 def test_a_process_of_its_own(shell: Any, tmp_path: Path) -> None:
     out = tmp_path / "gemm.o"
     done = shell("compile", f"{FILE}:gemm", GEMM, "-o", str(out))
@@ -312,6 +322,11 @@ def test_calls_of_a_library_are_listed(xetl: Any, tmp_path: Path) -> None:
             "backend `reference` makes no files",
         ),
         ([f"{FILE}:gemm", GEMM, "--name", "a-b"], 2, "`a-b` is no name in C"),
+        (
+            [f"{FILE}:gemm", GEMM, "--wheel", "--name", "class"],
+            2,
+            "`class` is a word of Python",
+        ),
         ([f"{FILE}:gemm", "f32[M,K]"], 2, "called without `B`, `C`"),
         ([f"{FILE}:gemm", GEMM, "--also", "x"], 2, "are for wheels: add --wheel"),
         ([f"{FILE}:gemm", GEMM, "--target", "avx3"], 2, "did you mean `avx2`?"),
@@ -367,6 +382,7 @@ def test_the_header_checks_what_the_types_of_a_text_say(
 
 
 def test_a_second_file_of_one_package_is_said(xetl: Any, tmp_path: Path) -> None:
+    compiler("cc")
     words = ("compile", f"{FILE}:scale", SCALE, "--target", "avx2", "-o")
     assert not xetl(*words, str(tmp_path / "a.o")).stderr
     result = xetl(*words, str(tmp_path / "b.o"))

@@ -116,6 +116,17 @@ def test_a_file_that_fails_is_shown_from_its_own_line(
     assert lines[-1] == "ZeroDivisionError: division by zero"
 
 
+def test_a_file_that_ends_the_process_is_a_broken_file(
+    xetl: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "script.py"
+    file.write_text("import sys\nsys.exit(3)\n")
+    result = xetl("ir", f"{file}:k")
+    assert result.exit_code == 2
+    assert "script.py` cannot be imported" in result.stderr
+    assert "SystemExit: 3" in result.stderr
+
+
 def test_a_file_may_be_called_like_a_module(xetl: Any, tmp_path: Path) -> None:
     file = tmp_path / "numpy.py"
     file.write_text((HERE / "kernels_for_commands.py").read_text())

@@ -74,6 +74,15 @@ def layouts(draw, shape, subgroups):
     return layout
 
 
+def is_first_owner(shape, layout, sg):
+    """Whether ``sg`` is the one that speaks for its data among all who share it.
+
+    What must be done once (an atomic, a store, a part of a sum) is done by this one.
+    """
+    places = zip(layout.coordinates(sg), shape, layout.sg_data)
+    return all(place < extent // size for place, extent, size in places)
+
+
 def moved(x, like, source, target, move, *, slm_limit=65536):
     """What `move` makes of the parts of an array, run by all subgroups, checked.
 

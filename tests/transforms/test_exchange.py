@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layouts import EXTENTS, SUBGROUPS, layouts, moved
+from layouts import EXTENTS, SUBGROUPS, is_first_owner, layouts, moved
 from xdsl.dialects.builtin import i8
 
 from xetl.dialects.base import element_type
 from xetl.dialects.reduction_kinds import FLOAT_KINDS, INTEGER_KINDS
 from xetl.dialects.upstream import gpu, memref
 from xetl.dialects.xetile import LoadTileOp, StoreTileOp
-from xetl.language.distribution import Layout, is_first_owner, origins, rounds, whole
+from xetl.language.distribution import Layout, origins, rounds, whole
 from xetl.transforms.distribute_to_subgroups.exchange import (
     convert_layout,
     reduce_across,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from layouts import is_first_owner
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
@@ -17,7 +18,7 @@ from xdsl.ir import Block, Region
 from tests.run_module import run_module
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS
 from xetl.dialects.upstream import arith, gpu, memref
-from xetl.language.distribution import Layout, is_first_owner, origins, rounds
+from xetl.language.distribution import Layout, origins, rounds
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
 
 SLM = IntegerAttr(3, i64)

@@ -1,6 +1,6 @@
-"""What is known of index values: signs, factors, how they vary, where they are defined.
+"""Facts about index values: signs, divisors, variation, and where they are defined.
 
-Index arithmetic is taken not to overflow.
+Index arithmetic is assumed not to overflow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEEPS_SIGN = (
     *(arith.DivuiOp, arith.RemuiOp, arith.FloordivsiOp, arith.CeildivsiOp),
     arith.IndexCastOp,
 )
-"""Not negative if none of their operands is."""
+"""Operations whose result is not negative if no operand is negative."""
 _KEEPS_FACTOR = frozenset(
     (
         *("addi", "subi", "minsi", "minui", "maxsi", "maxui", "remui", "remsi"),
@@ -33,10 +33,10 @@ _KEEPS_FACTOR = frozenset(
         *("index_cast", "index_castui", "extsi", "extui", "casts", "castu"),
     )
 )
-"""Of `arith` and `index`: multiples of all that their operands are multiples of."""
+"""Operations of `arith` and `index` that keep common divisors of their operands."""
 _Divisor: TypeAlias = tuple[Callable[..., int], Sequence[Index]]
 Terms: TypeAlias = dict[tuple[int, ...], int]
-"""How often a product of values is added; the product is the sorted ids of these."""
+"""A sum of products: maps the sorted ids of the factors to the coefficient."""
 _ADDITIONS = (arith.AddiOp, index.AddOp)
 _DIFFERENCES = (arith.SubiOp, index.SubOp)
 _PRODUCTS = (arith.MuliOp, index.MulOp)
@@ -53,7 +53,7 @@ def is_non_negative(
     """Whether a value is known to be 0 or more.
 
     Args:
-        is_size: whether a block argument, not of a loop, is never negative.
+        is_size: whether a block argument that belongs to no loop is never negative.
     """
     known = constant_index(value)
     if known is not None:
@@ -83,7 +83,7 @@ def is_non_negative(
 
 
 def divisor_of(remainder: SSAValue) -> SSAValue | None:
-    """``c`` where the value is ``x - x // c * c``, which has the sign of ``c``."""
+    """Return ``c`` if the value is ``x - x // c * c``, which has the sign of ``c``."""
     op = remainder.owner
     product = op.rhs.owner if isinstance(op, arith.SubiOp) else None
     quotient = product.lhs.owner if isinstance(product, arith.MuliOp) else None
@@ -100,7 +100,7 @@ def divisor_of(remainder: SSAValue) -> SSAValue | None:
 
 
 def multiple_of(value: Index, factor: int) -> SSAValue | None:
-    """``x`` when the value is ``x * factor``, else None."""
+    """Return ``x`` if the value is ``x * factor``, else None."""
     if isinstance(value, int):
         return None
     owner = value.owner
@@ -121,10 +121,11 @@ def is_multiple_of(value: Index, factor: int) -> bool:
 
 
 def divisor(value: Index) -> int:
-    """A number that an index, or the last offset of a tile, is a multiple of.
+    """Return a divisor of an index, or of the last offset of a tile.
 
-    0 is a multiple of everything: it stands for what is 0.  Values that control flow
-    joins are taken for multiples of all, until one shows otherwise.
+    0 is returned for a value that is 0, a multiple of every number. The analysis is
+    optimistic: values that control flow joins start with the divisor 0, and iterations
+    lower it until nothing changes.
     """
     rules: dict[SSAValue, _Divisor] = {}
     order: list[SSAValue] = []
@@ -154,7 +155,7 @@ def divisor(value: Index) -> int:
 
 
 def _divisor_rule(value: SSAValue) -> _Divisor:
-    """How the divisor of a value follows from others."""
+    """Return a function, and the values whose divisors it takes."""
     number, op = constant_index(value), value.owner
     if number is not None:
         return gcd, [number]
@@ -177,13 +178,13 @@ def _divisor_rule(value: SSAValue) -> _Divisor:
 
 
 def joined_values(value: SSAValue) -> Sequence[SSAValue] | None:
-    """What a value of control flow may be; None if an operation computes it."""
+    """Return the values that control flow joins; None if an operation computes it."""
     owner = value.owner
     if isinstance(owner, arith.SelectOp):
         return [owner.true_value, owner.false_value]
     if isinstance(value, BlockArgument) and value.index == 0:
         loop = value.block.parent_op()
-        if isinstance(loop, scf.ForOp):  # the lower bound and so many steps
+        if isinstance(loop, scf.ForOp):  # the lower bound plus some steps
             return [loop.lower_bound, loop.step]
     return sources(value)
 
@@ -191,31 +192,53 @@ def joined_values(value: SSAValue) -> Sequence[SSAValue] | None:
 # How values vary --------------------------------------------------------------------
 
 
-def varying_terms(
-    value: SSAValue, differing: Container[SSAValue], depth: int = 0
-) -> Terms:
-    """``value`` as a sum of products, without what is the same for all subgroups.
+def varying_terms(value: SSAValue, differing: Container[Index]) -> Terms:
+    """Return ``value`` as a sum of products, without the terms that are uniform.
 
-    ``id * 8 + n`` and ``(id + 1) * 8`` both vary by ``8 * id``: their distance is the
-    same for all subgroups, so a loop from one to the other is run equally often.
+    ``id * 8 + n`` and ``(id + 1) * 8`` both vary by ``8 * id``: their difference is the
+    same for all subgroups, so a loop from one to the other has the same trip count.
 
     Args:
-        differing: the values that are not the same for all.
-        depth: how many operations were looked through already.
+        differing: the values that differ between subgroups.
     """
-    if value not in differing:
-        return {}
+    return _terms(value, lambda each: None if each in differing else {})
+
+
+def constant_distance(value: Index, other: Index) -> int | None:
+    """Return ``other - value`` if it is a constant, else None."""
+    terms = _added(_terms(other, _constant_term), _terms(value, _constant_term), -1)
+    return terms.get((), 0) if terms.keys() <= {()} else None
+
+
+def _constant_term(value: Index) -> Terms | None:
+    number = constant_index(value)
+    return None if number is None else {(): number}
+
+
+def _terms(
+    value: Index, known: Callable[[Index], Terms | None], depth: int = 0
+) -> Terms:
+    """Return a value as a sum of products.
+
+    Args:
+        known: returns the terms of a value that is not to be expanded, or None. A
+            product is expanded if one factor is known.
+    """
+    found = known(value)
+    if found is not None:
+        return found
+    assert isinstance(value, SSAValue)
     op = value.owner
     if depth < _DEEPEST:
         if isinstance(op, _CASTS):
-            return varying_terms(op.operands[0], differing, depth + 1)
+            return _terms(op.operands[0], known, depth + 1)
         if isinstance(op, _ADDITIONS + _DIFFERENCES):
-            left, right = (varying_terms(v, differing, depth + 1) for v in op.operands)
+            left, right = (_terms(v, known, depth + 1) for v in op.operands)
             return _added(left, right, -1 if type(op) in _DIFFERENCES else 1)
         if isinstance(op, _PRODUCTS):
             for factor, other in (op.operands, reversed(op.operands)):
-                if factor not in differing:
-                    return _scaled(varying_terms(other, differing, depth + 1), factor)
+                if known(factor) is not None:
+                    return _scaled(_terms(other, known, depth + 1), factor)
     return {(id(value),): 1}
 
 
@@ -263,6 +286,6 @@ def dominates(value: Index, op: Operation) -> bool:
 
 
 def block_of(value: SSAValue) -> Block | None:
-    """The block that a value is defined in."""
+    """Return the block in which a value is defined."""
     owner = value.owner
     return owner if isinstance(owner, Block) else owner.parent

@@ -1,6 +1,6 @@
-"""Which extents of which values are cut alike: classes of axes.
+"""Classes of axes that get the same extent of a block; slices of values in blocks.
 
-Of values in blocks, a part that is whole blocks needs no packing.
+A slice that consists of whole blocks needs no packing.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
 
 Axis: TypeAlias = tuple[SSAValue, int]
-"""A value, and 0 for its rows or 1 for its columns."""
+"""A value and a dimension: 0 for rows, 1 for columns."""
 
 
 class Classes:
-    """Classes of axes that get one extent of a block: a union-find."""
+    """A union-find of axes that get the same extent of a block."""
 
     def __init__(self) -> None:
         self._parents: dict[Axis, Axis] = {}
 
     def find(self, axis: Axis) -> Axis:
-        """The axis that stands for the class."""
+        """Return the representative of the class of an axis."""
         root = axis
         while (parent := self._parents.get(root)) is not None:
             root = parent
@@ -39,40 +39,40 @@ class Classes:
         return root
 
     def join(self, first: Axis, second: Axis) -> None:
-        """Make one class of two."""
+        """Unite two classes."""
         one, other = self.find(first), self.find(second)
         if one != other:
             self._parents[other] = one
 
 
 def is_matrix(type_: Attribute) -> TypeIs[Vector]:
-    """Whether values of the type may be cut into blocks: vectors of rank 2."""
+    """Whether values of the type can be split into blocks: vectors of rank 2."""
     return is_vector(type_) and type_.get_num_dims() == 2
 
 
 def matrices(op: Operation) -> list[SSAValue]:
-    """Operands and results that are matrices."""
+    """Return the operands and results that are matrices."""
     return [v for v in (*op.operands, *op.results) if is_matrix(v.type)]
 
 
 def shape_of(matrix: SSAValue) -> tuple[int, int]:
-    """Rows and columns."""
+    """Return rows and columns of a matrix."""
     rows, columns = vector_type(matrix).get_shape()
     return rows, columns
 
 
 def arguments_of(op: Operation) -> list[BlockArgument]:
-    """Arguments of the blocks right inside."""
+    """Return the arguments of all blocks of an operation."""
     return [a for region in op.regions for block in region.blocks for a in block.args]
 
 
 def defined_by(op: Operation) -> list[SSAValue]:
-    """What an operation defines: results, and arguments of its blocks."""
+    """Return the values that an operation defines: results and block arguments."""
     return [*op.results, *arguments_of(op)]
 
 
 def tile_classes(ops: Iterable[Operation]) -> Classes:
-    """Tiles that are one variable, moved or carried: classes of ``(tile, 0)``."""
+    """Return classes of ``(tile, 0)``: tiles of one variable, moved or carried."""
     classes = Classes()
     for op in ops:
         if isinstance(op, UpdateTileOffsetOp):
@@ -84,12 +84,12 @@ def tile_classes(ops: Iterable[Operation]) -> Classes:
 
 
 def transposed(block: Block | None) -> Block | None:
-    """Columns and rows."""
+    """Return the block with its extents exchanged."""
     return None if block is None else (block[1], block[0])
 
 
 def with_ones(block: Block | None, dims: tuple[int, ...]) -> Block | None:
-    """A block of what has size 1 along ``dims``."""
+    """Return the block with the extents of ``dims`` set to 1."""
     if block is None:
         return None
     rows, columns = (1 if dim in dims else n for dim, n in enumerate(block))
@@ -99,23 +99,24 @@ def with_ones(block: Block | None, dims: tuple[int, ...]) -> Block | None:
 Slice = vector.ExtractStridedSliceOp | vector.InsertStridedSliceOp
 
 _GRAIN = (8, 16)
-"""Rows and columns that blocks of most devices divide: finer parts are no blocks."""
+"""Rows and columns that the blocks of most devices divide. A finer slice has no whole
+blocks."""
 
 
 def whole_and_part(op: Slice) -> tuple[SSAValue, SSAValue]:
-    """What a part is taken from or put into, and the part."""
+    """Return the whole vector of a slice operation, and the part."""
     if isinstance(op, vector.ExtractStridedSliceOp):
         return op.source, op.result
     return op.dest, op.value
 
 
 def is_of_matrices(op: Slice) -> bool:
-    """Whether both are matrices."""
+    """Whether the whole and the part are matrices."""
     return all(is_matrix(value.type) for value in whole_and_part(op))
 
 
 def lines_of(op: Operation) -> tuple[int, ...]:
-    """Dimensions along which elements of matrices move, or depend on each other."""
+    """Return the dimensions along which elements move or depend on each other."""
     if isinstance(op, vector.ExtractStridedSliceOp) and is_of_matrices(op):
         return tuple(dim for dim in (0, 1) if not _is_all(op, dim))
     if isinstance(op, vector.InterleaveOp):
@@ -125,7 +126,7 @@ def lines_of(op: Operation) -> tuple[int, ...]:
 
 
 def relations_of_slice(op: Slice) -> Iterator[tuple[Axis, Axis]]:
-    """Axes that a part has in common with the whole, where it may be whole blocks."""
+    """Yield pairs of axes of whole and part, if the part may be whole blocks."""
     whole, part = whole_and_part(op)
     for dim, grain in enumerate(_GRAIN):
         if _step(op, dim) % grain == 0 or _is_all(op, dim):
@@ -136,19 +137,19 @@ def relations_of_slice(op: Slice) -> Iterator[tuple[Axis, Axis]]:
 
 
 def limits_of_slice(op: Slice) -> Iterator[tuple[Axis, int]]:
-    """What blocks must divide, so that a part starts and ends between two of them."""
+    """Yield numbers that blocks must divide for a part to start and end at blocks."""
     whole, _ = whole_and_part(op)
     for dim in (0, 1):
         yield (whole, dim), _step(op, dim)
 
 
 def has_whole_blocks(op: Slice, block: Block) -> bool:
-    """Whether the part is whole blocks."""
+    """Whether the part consists of whole blocks."""
     return all(_step(op, dim) % extent == 0 for dim, extent in enumerate(block))
 
 
 def _step(op: Slice, dim: int) -> int:
-    """The largest extent that divides the part, where it is, and the whole."""
+    """Return the largest divisor of the offset, the part and the whole."""
     whole, part = (vector_type(v).get_shape() for v in whole_and_part(op))
     if _stride(op, dim) != 1:
         return 1
@@ -174,7 +175,7 @@ def _offset(op: Slice, dim: int) -> int:
 
 
 def count_blocks(op: Slice, block: Block) -> None:
-    """From elements to blocks: the inner dimensions are taken whole."""
+    """Rewrite a slice from elements to blocks, with the inner dimensions whole."""
     offsets = [_offset(op, dim) // extent for dim, extent in enumerate(block)]
     if isinstance(op, vector.ExtractStridedSliceOp):
         part = vector_type(op.result).get_shape()
@@ -185,7 +186,7 @@ def count_blocks(op: Slice, block: Block) -> None:
 
 
 def count_elements(op: Slice, block: Block) -> None:
-    """From blocks to elements."""
+    """Rewrite a slice from blocks to elements."""
     offsets = [_offset(op, dim) * extent for dim, extent in enumerate(block)]
     sizes = [1, 1]
     if isinstance(op, vector.ExtractStridedSliceOp):
@@ -195,7 +196,7 @@ def count_elements(op: Slice, block: Block) -> None:
 
 
 def takes_inner_dimensions_whole(op: Slice) -> bool:
-    """Whether a slice of rank 4 is one of blocks."""
+    """Whether a slice of rank 4 takes whole blocks."""
     whole, part = (vector_type(v).get_shape() for v in whole_and_part(op))
     return len(part) == len(whole) == 4 and part[2:] == whole[2:]
 

@@ -1,4 +1,4 @@
-"""What loops and conditionals carry: where values come from, and where they go."""
+"""Values that loops and conditionals carry: where they come from, where they go."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from xetl.dialects.upstream import arith, scf
 
 
 def yielded(block: Block) -> Sequence[SSAValue]:
-    """The values that the terminator of a block hands on, without a condition."""
+    """Return the values that the terminator of a block yields, without a condition."""
     last = block.last_op
     assert last is not None
     return last.operands[1:] if isinstance(last, scf.ConditionOp) else last.operands
 
 
 def sources(value: SSAValue) -> Sequence[SSAValue] | None:
-    """The values of which ``value`` is one, if control flow defines it.
+    """Return the values that ``value`` may be, if control flow defines it.
 
-    That is for results of `scf.if`, `scf.for`, `scf.while`, `scf.index_switch` and
-    `scf.execute_region`, and for what a loop carries.  None: something else defines it.
+    Control flow defines results of `scf.if`, `scf.for`, `scf.while`, `scf.index_switch`
+    and `scf.execute_region`, and loop-carried values. Return None for other values.
     """
     if isinstance(value, OpResult):
         return _sources_of_result(value.op, value.index)
@@ -53,10 +53,10 @@ def _sources_of_result(op: Operation, index: int) -> Sequence[SSAValue] | None:
 
 
 def targets(op: Operation, index: int) -> Sequence[SSAValue]:
-    """The values that control flow gives the value of operand ``index`` of ``op``.
+    """Return the values that get the value of operand ``index`` of ``op``.
 
-    ``op`` is a loop that the operand enters, or a terminator that hands it on.  The
-    last one is the result, or what the next trip of a `scf.while` begins with.
+    ``op`` is a loop with this initial value, or a terminator that yields it. The last
+    value is the result, or an argument of the condition block of a `scf.while`.
     """
     match op, op.parent_op():
         case scf.ForOp(), _ if index >= 3:
@@ -76,7 +76,7 @@ def targets(op: Operation, index: int) -> Sequence[SSAValue]:
 
 
 def carried_together(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
-    """Groups of values of a loop or a conditional that are one variable."""
+    """Yield groups of values of a loop or a conditional that are one variable."""
     match op:
         case scf.ForOp():
             body = op.body.block
@@ -93,7 +93,7 @@ def carried_together(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
 
 
 def constant_trips(loop: scf.ForOp) -> int | None:
-    """How often a loop runs, where its bounds and its step are constants."""
+    """Return the trip count of a loop if its bounds and its step are constants."""
     bounds = loop.lower_bound, loop.upper_bound, loop.step
     lower, upper, step = (constant_index(each) for each in bounds)
     if lower is None or upper is None or step is None or step <= 0:
@@ -102,7 +102,7 @@ def constant_trips(loop: scf.ForOp) -> int | None:
 
 
 def is_known_below(x: SSAValue, n: SSAValue, op: Operation) -> bool:
-    """Whether ``0 <= x < n`` where ``op`` stands: a loop or conditions say so."""
+    """Whether loops and conditions around ``op`` prove ``0 <= x < n`` there."""
     facts = set[str]()
     if isinstance(x, BlockArgument) and x.index == 0:
         loop = x.block.parent_op()
@@ -118,7 +118,7 @@ def is_known_below(x: SSAValue, n: SSAValue, op: Operation) -> bool:
 
 
 def _facts(condition: SSAValue, x: SSAValue, n: SSAValue) -> Iterator[str]:
-    """``sge``: a condition says that x is not negative; ``slt``: that it is below n."""
+    """Yield ``sge`` if a condition implies ``x >= 0``, and ``slt`` if ``x < n``."""
     op = condition.owner
     if isinstance(op, arith.AndiOp):
         for each in op.operands:
@@ -130,6 +130,6 @@ def _facts(condition: SSAValue, x: SSAValue, n: SSAValue) -> Iterator[str]:
 
 
 def _is_positive(value: SSAValue) -> bool:
-    """Whether it is a constant from 0 on."""
+    """Whether a value is a constant that is not negative."""
     number = constant_index(value)
     return number is not None and number >= 0

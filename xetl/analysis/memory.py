@@ -1,6 +1,6 @@
-"""Which memory a tile or a view lies in, which memories may be one, what is written.
+"""Memory: the roots of tiles and views, aliasing, and the side effects of operations.
 
-Also which operations may go when nobody uses them, and which may be merged.
+The effects decide which unused operations may be erased, and which may be merged.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from xetl.dialects.base import ints_of, is_memref, operations_in
 from xetl.dialects.kernel_attributes import ALIAS_GROUPS
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.worklist import Worklist
 
 Root: TypeAlias = SSAValue | None
-"""An argument or the result of an allocation; None: it may be any memory."""
+"""An argument or the result of an allocation; None: any memory."""
 
 _WRITERS = {
     "xetile.store_tile": "tile",
@@ -43,18 +44,13 @@ _WRITERS = {
 
 
 def roots_of(value: SSAValue) -> frozenset[Root]:
-    """The memories that a tile or a memref may lie in.
+    """Return the memories that a tile or a memref may lie in.
 
-    It is followed back through updates, views, loops and conditionals.  The address in
-    an integer argument is a root, too.
+    Follow the value back through updates, views, loops and conditionals. An integer
+    argument that is an address is a root, too.
     """
-    found: set[Root] = set()
-    waiting, seen = [value], set[SSAValue]()
-    while waiting:
-        current = waiting.pop()
-        if current in seen:
-            continue
-        seen.add(current)
+    found, waiting = set[Root](), Worklist([value])
+    for current in waiting:
         before = sources(current)
         if before is None:
             before = _bases(current)
@@ -66,29 +62,29 @@ def roots_of(value: SSAValue) -> frozenset[Root]:
 
 
 def may_alias(left: Root, right: Root) -> bool:
-    """Whether two memories may be the same; what is no root may be any.
+    """Whether two memories may overlap. A value that is no root may be any memory.
 
-    Arguments are known to be apart, or to be one, where the kernel has been specialised
-    for a call (docs/design/0001-seams.md, section 1).
+    If the kernel is specialised for a call, its attributes say which arguments share
+    memory (docs/design/0001-seams.md, section 1).
     """
     if left is None or right is None or left is right:
         return True
     if not (_is_root(left) and _is_root(right)):
         return True
     if not (isinstance(left, BlockArgument) and isinstance(right, BlockArgument)):
-        return False  # nobody else knows what a kernel has allocated
+        return False  # an allocation of the kernel is no argument
     groups = _group(left), _group(right)
     return None in groups or (groups[0] == groups[1] != -1)
 
 
 def written_memory(op: Operation) -> SSAValue | None:
-    """The tile or the memref that an operation writes; None: it writes none."""
+    """Return the tile or the memref that an operation writes, or None."""
     name = _WRITERS.get(op.name)
     return None if name is None else getattr(op, name)
 
 
 def stored_arguments(function: gpu.FuncOp | func.FuncOp) -> list[int]:
-    """Indices of the array arguments of ``function`` that some program may write."""
+    """Return the indices of the array arguments that ``function`` may write."""
     entry = function.body.blocks[0]
     arrays = [argument for argument in entry.args if is_memref(argument.type)]
     found: set[Root] = set()
@@ -106,7 +102,10 @@ def _is_root(value: SSAValue) -> bool:
 
 
 def _group(argument: BlockArgument) -> int | None:
-    """The number of the memory an argument is; -1: its own; None: nobody has said."""
+    """Return the number of an argument's alias group; -1: it has its own memory.
+
+    Return None if the kernel is not specialised for it.
+    """
     function = argument.block.parent_op()
     assert function is not None
     groups = ints_of(function.attributes.get(ALIAS_GROUPS))
@@ -115,7 +114,7 @@ def _group(argument: BlockArgument) -> int | None:
 
 
 def _bases(value: SSAValue) -> Sequence[SSAValue] | None:
-    """The memories that ``value`` is a view of; None: it is none."""
+    """Return the memories that ``value`` is a view of; None if it is no view."""
     op = value.owner
     if isinstance(op, Block) or op.regions:
         return None
@@ -154,10 +153,10 @@ def is_dead(op: Operation) -> bool:
 
 
 def acts(op: Operation) -> bool:
-    """Whether ``op`` must stay even if nobody uses its results.
+    """Whether ``op`` must stay even if its results are unused.
 
-    Loads may go, as a load that faults is a mistake of the program; stores,
-    prefetches, barriers and what is unknown stay, as do loops that may not end.
+    Loads may be erased: a load that faults is an error of the program. Stores,
+    prefetches, barriers, unknown operations and loops that may not end must stay.
     """
     if not op.regions:
         return not op.results or not _is_removable(op)
@@ -167,7 +166,7 @@ def acts(op: Operation) -> bool:
 
 
 def is_second_barrier(op: Operation) -> bool:
-    """Whether ``op`` is a barrier, and all subgroups have just met at another one."""
+    """Whether ``op`` is a barrier with only pure operations since the last barrier."""
     if not isinstance(op, gpu.BarrierOp):
         return False
     before = op.prev_op
@@ -181,7 +180,7 @@ def _is_removable(op: Operation) -> bool:
 
 
 def _has_reads_only(op: Operation) -> bool:
-    """As xDSL says, but the first store inside ``op`` ends it."""
+    """Whether xDSL's effects of ``op`` are reads only; stop at the first other one."""
     if op.regions and op.has_trait(RecursiveMemoryEffect):
         bodies = [block for region in op.regions for block in region.blocks]
         return all(_has_reads_only(each) for block in bodies for each in block.ops)

@@ -1,6 +1,6 @@
-"""What numbers an index may be, as far as constants and counts of subgroups tell.
+"""Ranges of index values, derived from constants and the number of subgroups.
 
-Where that is enough, nobody has to look at bounds when the kernel runs.
+A kernel needs no bounds check at run time where a range proves the bound.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Ranges:
     """Ranges of the values of a kernel.
 
     Args:
-        subgroups: how many there are in a workgroup.
+        subgroups: the number of subgroups in a workgroup.
     """
 
     def __init__(self, subgroups: int) -> None:
@@ -35,11 +35,11 @@ class Ranges:
         self._known: dict[SSAValue, Range | None] = {}
 
     def say(self, value: SSAValue, range_: Range) -> None:
-        """Say what is known of a value, such as the counter of a loop."""
+        """Set the range of a value, such as a loop counter."""
         self._known[value] = range_
 
     def of(self, value: Index) -> Range | None:
-        """The range of an index; None: nothing is known."""
+        """Return the range of an index; None if it is unknown."""
         if isinstance(value, int):
             return Range(value, value)
         todo = [(value, False)]
@@ -48,13 +48,13 @@ class Ranges:
             if is_ready:
                 self._known[each] = self._computed(each)
             elif each not in self._known:
-                self._known[each] = None  # what a loop carries may depend on itself
+                self._known[each] = None  # a loop-carried value may depend on itself
                 todo.append((each, True))
                 todo += [(source, False) for source in _sources(each)]
         return self._known[value]
 
     def _of_argument(self, value: SSAValue) -> Range | None:
-        """The range of a counter, or of what a loop adds a constant to."""
+        """Return the range of a loop counter, or of a value that a loop increments."""
         assert isinstance(value, BlockArgument)
         loop = value.block.parent_op()
         if not isinstance(loop, scf.ForOp):
@@ -83,7 +83,7 @@ class Ranges:
         return Range(first.low + min(most, 0), first.high + max(most, 0))
 
     def _of_operation(self, op: Operation, value: SSAValue) -> Range | None:
-        """What an operation says by itself, whatever it is applied to."""
+        """Return the range that an operation has for any operands."""
         constant = constant_index(value)
         if constant is not None:
             return Range(constant, constant)
@@ -120,7 +120,7 @@ class Ranges:
 
 
 def _sources(value: SSAValue) -> Sequence[SSAValue]:
-    """What the range of a value follows from."""
+    """Return the values that the range of a value depends on."""
     owner = value.owner
     if isinstance(owner, Operation):
         return () if owner.regions else owner.operands
@@ -129,7 +129,7 @@ def _sources(value: SSAValue) -> Sequence[SSAValue]:
 
 
 _ANYTHING = Range(0, (1 << 64) - 1)
-"""A number of 64 bits, for operations that take it as one without sign."""
+"""Any unsigned number of 64 bits."""
 
 _BINARY = (
     *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.RemuiOp, arith.DivuiOp),
@@ -139,18 +139,18 @@ _BINARY = (
 
 
 def _is_exact(range_: Range) -> bool:
-    """Whether no number of the range is beyond what an index holds."""
+    """Whether all numbers of the range fit an index."""
     return range_.low >= -(1 << 63) and range_.high < 1 << 63
 
 
 def _fits(range_: Range, value: SSAValue) -> bool:
-    """Whether a cast to the type of ``value`` keeps the numbers as they are."""
+    """Whether a cast to the type of ``value`` preserves all numbers of the range."""
     most = 1 << (integer_width(value.type) or 64) - 1
     return -most <= range_.low and range_.high < most
 
 
 def _joined(op: Operation, left: Range, right: Range) -> Range | None:
-    """The range of what an operation makes of two."""
+    """Return the range of the result of an operation on two ranges."""
     if isinstance(op, arith.AddiOp):
         return Range(left.low + right.low, left.high + right.high)
     if isinstance(op, arith.SubiOp):

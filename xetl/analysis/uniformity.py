@@ -1,9 +1,9 @@
-"""Which values differ between the subgroups of a workgroup, and where they part.
+"""Divergence: values that differ between the subgroups of a workgroup, and branches.
 
-A value is *uniform* when all subgroups that compute it get the same: what starts from
-no id of a subgroup is, also what is loaded from an address that is.  Subgroups *part*
-at a branch whose condition differs, and at a loop that they run unequally often; a
-loop over a part of its own, ``range(id * 8, id * 8 + 8)``, all run equally often.
+A value is *uniform* if all subgroups that compute it get the same value. This holds for
+values that do not depend on a subgroup id, and for loads from a uniform address.
+Control flow *diverges* at a branch whose condition is not uniform, and at a loop whose
+trip count is not. All subgroups run ``range(id * 8, id * 8 + 8)`` equally often.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from xetl.records import record
 
 @record()
 class Divergence:
-    """What differs between subgroups.
+    """The values and branches that are not uniform.
 
     Attributes:
-        origins: values that differ, each with the operation that made it so.
-        partings: branches and loops that subgroups take differently, likewise.
+        origins: maps each value that differs to the operation that is the cause.
+        partings: maps each divergent branch or loop to the operation that is the cause.
     """
 
     origins: dict[SSAValue, Operation]
@@ -34,7 +34,7 @@ class Divergence:
 
 
 def find_divergence(module: ModuleOp, sources: Iterable[Operation]) -> Divergence:
-    """Follow what ``sources`` give through values, branches, loops and calls."""
+    """Propagate the results of ``sources`` through values, control flow and calls."""
     return _Search(module, sources).run()
 
 
@@ -44,7 +44,7 @@ class _Search:
         self._found = Divergence({}, {})
         self._pending: list[SSAValue] = []
         self._uneven: dict[scf.ForOp, Operation] = {}
-        """Loops with bounds that differ; how often they run is counted later."""
+        """Loops whose bounds differ; their trip counts are compared later."""
         self._calls: dict[str, list[func.CallOp]] | None = None
         for op in sources:
             self._mark(op.results, op)
@@ -64,7 +64,7 @@ class _Search:
                 self._pending.append(value)
 
     def _follow(self, op: Operation, index: int, origin: Operation) -> None:
-        """Mark what differs because operand ``index`` of ``op`` does."""
+        """Mark the values that differ because operand ``index`` of ``op`` differs."""
         match op:
             case scf.IfOp():
                 self._part(op, origin)
@@ -106,7 +106,7 @@ class _Search:
         self._mark(results, origin)
 
     def _count_loops(self) -> bool:
-        """Part at loops that are run unequally often; whether there is more to do."""
+        """Mark loops whose trip counts differ; return whether values are pending."""
         for loop, origin in self._uneven.items():
             if loop not in self._found.partings and not self._is_even(loop):
                 self._part(loop, origin)
@@ -138,7 +138,7 @@ class _Search:
 
 
 def _equal(one: SSAValue, other: SSAValue) -> bool:
-    """Whether two values are plainly the same."""
+    """Whether two values are the same value or equal constants."""
     if one is other:
         return True
     first, second = one.owner, other.owner

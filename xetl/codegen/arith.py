@@ -48,19 +48,7 @@ _MINMAX = {
     arith.MaxuiOp: "umax",
     arith.MinuiOp: "umin",
 }
-_CMPI = {
-    "eq": ("icmp_signed", "=="),
-    "ne": ("icmp_signed", "!="),
-    "slt": ("icmp_signed", "<"),
-    "sle": ("icmp_signed", "<="),
-    "sgt": ("icmp_signed", ">"),
-    "sge": ("icmp_signed", ">="),
-    "ult": ("icmp_unsigned", "<"),
-    "ule": ("icmp_unsigned", "<="),
-    "ugt": ("icmp_unsigned", ">"),
-    "uge": ("icmp_unsigned", ">="),
-}
-_CMPF = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def suffix(type_: types.Type) -> str:
@@ -136,49 +124,77 @@ def narrow(
     own = em.round_to_bf16(value)
     if own is not None:
         return own
-    return round_to_bf16(em.builder, value, split=split)
+    return _round_split(em, value) if split else round_to_bf16(em.builder, value)
 
 
-def round_to_bf16(
-    b: types.Builder, value: types.Value, *, split: bool = False
-) -> types.Value:
+def round_to_bf16(b: types.Builder, value: types.Value) -> types.Value:
     """RNE on the bits, for targets where LLVM would call a library function.
 
     A NaN becomes the one with all bits set: one instruction where a choice takes two.
     """
-    to, bits32 = types.like(value.type, types.I16), types.like(value.type, types.I32)
-
-    def const(number: int) -> types.Value:
-        return types.repeated(bits32, number)
-
-    bits = b.bitcast(value, bits32)
-    odd = b.and_(b.lshr(bits, const(16)), const(1))
-    rounded = b.add(bits, b.add(odd, const(0x7FFF)))
-    is_nan = b.sext(b.fcmp_unordered("uno", value, value), bits32)
-    chosen = b.or_(rounded, is_nan)
-    if not split:
-        return b.trunc(b.lshr(chosen, const(16)), to)
-    # As 16 bits, each result is the upper half of its lane.
-    halves = b.bitcast(chosen, types.ll.VectorType(types.I16, 2 * to.count))
-    places = range(1, 2 * to.count, 2)
-    order = [n for pair in zip(places, places[to.count // 2 :]) for n in pair]
-    mask = types.ll.Constant(bits32, order)
-    return b.shuffle_vector(halves, halves, mask)
+    _, rounded = _rounded_bits(b, value, 16)
+    is_nan = b.sext(b.fcmp_unordered("uno", value, value), rounded.type)
+    upper = b.lshr(b.or_(rounded, is_nan), types.repeated(rounded.type, 16))
+    return b.trunc(upper, types.like(value.type, types.I16))
 
 
-def round_to_tf32(b: types.Builder, value: types.Value) -> types.Value:
-    """RNE on the bits to 10 bits of fraction; the result is an f32."""
+def _rounded_bits(
+    b: types.Builder, value: types.Value, dropped: int
+) -> tuple[types.Value, types.Value]:
+    """The bits of an f32, and with half of what is dropped added: to nearest even."""
     bits32 = types.like(value.type, types.I32)
 
     def const(number: int) -> types.Value:
         return types.repeated(bits32, number)
 
     bits = b.bitcast(value, bits32)
-    odd = b.and_(b.lshr(bits, const(13)), const(1))
-    rounded = b.add(bits, b.add(odd, const(0xFFF)))
-    quiet = b.or_(bits, const(1 << 22))
+    odd = b.and_(b.lshr(bits, const(dropped)), const(1))
+    return bits, b.add(bits, b.add(odd, const((1 << dropped - 1) - 1)))
+
+
+def _round_split(em: Emitter, value: types.Value) -> types.Value:
+    """The same of elements at even places and behind them those at odd ones.
+
+    Blended, their upper halves are one register of the results rounded towards 0, their
+    lower halves one of what was cut off: 12 operations for both, not 14. A result goes
+    up if that is above 0x8000, or 0x8000 and the result is odd.
+    """
+    b, to = em.builder, types.like(value.type, types.I16)
+    wide = types.like(value.type, types.I32)
+    pairs = types.ll.VectorType(types.I32, to.count // 2)
+    bits = b.bitcast(value, wide)
+    is_nan = b.sext(b.fcmp_unordered("uno", value, value), wide)
+
+    def const(number: int, type_: types.Type = to) -> types.Value:
+        return types.repeated(type_, number)
+
+    def half(source: types.Value, which: int) -> types.Value:
+        lanes = [which * pairs.count + n for n in range(pairs.count)]
+        return b.shuffle_vector(source, source, types.ll.Constant(pairs, lanes))
+
+    def blended(low: types.Value, high: types.Value) -> types.Value:
+        """16 bits of each lane: the lower ones of one, the upper ones of the other."""
+        lanes = [n + n % 2 * to.count for n in range(to.count)]
+        order = types.ll.Constant(types.like(to, types.I32), lanes)
+        return b.shuffle_vector(b.bitcast(low, to), b.bitcast(high, to), order)
+
+    even, odd = half(bits, 0), half(bits, 1)
+    by = const(16, pairs)
+    upper, lower = blended(b.lshr(even, by), odd), blended(even, b.shl(odd, by))
+    is_even = b.and_(b.xor(upper, const(-1)), const(1))
+    name = f"llvm.usub.sat.{suffix(to)}"
+    over = em.intrinsic(name, to, [lower, is_even])
+    rounded = b.add(upper, b.lshr(over, const(15)))
+    return b.or_(rounded, blended(half(is_nan, 0), half(is_nan, 1)))
+
+
+def round_to_tf32(b: types.Builder, value: types.Value) -> types.Value:
+    """RNE on the bits to 10 bits of fraction; the result is an f32."""
+    bits, rounded = _rounded_bits(b, value, 13)
+    quiet = b.or_(bits, types.repeated(bits.type, 1 << 22))
     chosen = b.select(b.fcmp_unordered("uno", value, value), quiet, rounded)
-    return b.bitcast(b.and_(chosen, const(-1 << 13)), value.type)
+    kept = b.and_(chosen, types.repeated(bits.type, -1 << 13))
+    return b.bitcast(kept, value.type)
 
 
 def _round_to_odd(em: Emitter, value: types.Value) -> types.Value:
@@ -257,8 +273,16 @@ def _negf(em: Emitter, value: types.Value) -> types.Value:
 
 
 def _cmpi(em: Emitter, op: arith.CmpiOp) -> None:
-    method, sign = _CMPI[op.predicate_name]
-    em.set(op.result, getattr(em.builder, method)(sign, *em.all(op.operands)))
+    em.set(op.result, compare_integers(em, op.predicate_name, *em.all(op.operands)))
+
+
+def compare_integers(
+    em: Emitter, predicate: str, left: types.Value, right: types.Value
+) -> types.Value:
+    """By a predicate of ``arith.cmpi``."""
+    b = em.builder
+    compare = b.icmp_unsigned if predicate.startswith("u") else b.icmp_signed
+    return compare(_SIGNS[predicate[-2:]], left, right)
 
 
 def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
@@ -273,7 +297,7 @@ def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
     if predicate in ("ord", "uno"):
         ordered = predicate == "ord"
     else:
-        ordered, predicate = predicate[0] == "o", _CMPF[predicate[1:]]
+        ordered, predicate = predicate[0] == "o", _SIGNS[predicate[1:]]
     compare = em.builder.fcmp_ordered if ordered else em.builder.fcmp_unordered
     em.set(op.result, compare(predicate, *operands))
 

@@ -1,8 +1,8 @@
 """Walks a function at the ``loops`` stage and emits LLVM IR for it.
 
-The emitter holds what has been emitted (SSA value -> LLVM value) and a table from
-operation class to the function that emits it. The tables of the target-neutral
-dialects stand beside this file; a backend adds its own.
+The emitter maps SSA values to LLVM values. A table maps each operation class to the
+function that emits it. The tables of the target-neutral dialects are in the other
+files of this folder; a backend adds its own.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from xetl.codegen.types import (
     memory_type,
     repeated,
 )
+from xetl.dialects.base import vector_type
 from xetl.errors import InternalError
 from xetl.records import record
 
@@ -53,13 +54,13 @@ class Emitter:
 
     Args:
         module: the LLVM module that receives functions and constants.
-        builder: where the next instruction goes.
+        builder: inserts the next instruction.
         table: the emission function of each operation class.
-        math: ``(name, element, lanes) -> function`` for what LLVM has no code for.
+        math: ``(name, element, lanes) -> function`` for elementary functions.
         lower_bf16: whether the target converts f32 to bf16 itself.
-        split_lanes: lanes of a vector of bf16 that is widened to two registers, one of
-            elements at even places, one of those at odd ones; 0: none is.
-        any_order: values of so many lanes that may be kept in that order.
+        split_lanes: lanes of the vectors of bf16 that are extended to two registers,
+            one with the even elements, one with the odd ones; 0: there are none.
+        any_order: values with this number of lanes that may be kept in that order.
     """
 
     module: Module
@@ -71,7 +72,7 @@ class Emitter:
     any_order: frozenset[SSAValue] = frozenset()
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
     rows: dict[Row, Value] = field(default_factory=dict[Row, Value])
-    """Addresses of rows that are computed in the block, or in one around it."""
+    """Addresses of rows that this block or an enclosing one has computed."""
 
     def emit_block(self, block: Block) -> None:
         """Emit every operation of a block, its terminator included."""
@@ -84,57 +85,62 @@ class Emitter:
         self.rows = outside
 
     def get(self, value: SSAValue) -> Value:
-        """The LLVM value of an SSA value that is no memref."""
+        """Return the LLVM value of an SSA value that is no memref."""
         return self.values[value]
 
     def all(self, values: Sequence[SSAValue]) -> list[Value]:
-        """The LLVM values of several SSA values."""
+        """Return the LLVM values of several SSA values."""
         return [self.values[value] for value in values]
 
     def set(self, value: SSAValue, emitted: Any) -> None:
-        """Record what an SSA value became."""
+        """Record the LLVM value of an SSA value."""
         self.values[value] = emitted
 
     def splits(self, value: Value) -> bool:
-        """Whether vectors like this one are widened, or were, as two registers."""
+        """Whether vectors like this one are split into even and odd lanes."""
         lanes = 0 if self.lower_bf16 else self.split_lanes
         return getattr(value.type, "count", 1) == lanes
 
+    def lane_numbers(self, value: SSAValue) -> list[int]:
+        """Return the element number in each lane of a vector."""
+        lanes = list(range(vector_type(value).get_shape()[0]))
+        return lanes[::2] + lanes[1::2] if value in self.any_order else lanes
+
     def round_to_bf16(self, value: Value) -> Value | None:
-        """The bits of an f32 as bf16 by what the target has; None: it has nothing."""
+        """Round f32 to the bits of bf16 by an instruction; None: there is none."""
         del value
         return None
 
     def spare_memory(self) -> Value | None:
-        """The address of what lanes of a gather that are off may load instead.
+        """Return an address that masked-off lanes of a gather may load from.
 
-        None where the target gathers by an instruction, which has a mask; elements
-        that are loaded one by one have a branch for each lane of it.
+        Return None if the target has a gather instruction, which has a mask. Without
+        such an address, elements that are loaded one by one need a branch each.
         """
         return None
 
     def chosen(self, value: Value) -> Value:
-        """What was chosen lane by lane, as it is to be stored."""
+        """Return the value to store for the result of a select of lanes."""
         return value
 
     def hidden(self, number: Value) -> Value:
-        """The same number, where the target can keep strength reduction off it."""
+        """Return the number, hidden from strength reduction if the target can."""
         return number
 
     def strided(self, value: SSAValue) -> Strided:
-        """The LLVM form of a memref value."""
+        """Return the LLVM values of a memref."""
         emitted = self.values[value]
         assert isinstance(emitted, Strided)
         return emitted
 
     def compute_row(self, base: Strided, indices: Sequence[Value]) -> None:
-        """Compute the address of a row of a memref, for its elements' addresses."""
+        """Compute the address of a row of a memref; element addresses reuse it."""
         row = _row(base, indices)
         if row not in self.rows:
             self.rows[row] = self._address(base.address, base, indices, base.strides)
 
     def element_address(self, base: Strided, indices: Sequence[Value]) -> Value:
-        """The address of an element of a memref."""
+        """Return the address of an element of a memref."""
         row = self.rows.get(_row(base, indices[:-1]))
         if row is None:
             return self._address(base.address, base, indices, base.strides)
@@ -173,7 +179,7 @@ def _row(base: Strided, indices: Sequence[Value]) -> Row:
 
 
 def emits(compute: Callable[..., Value]) -> Emit:
-    """Emits operations whose result is ``compute(em, *operands)``."""
+    """Return a function that emits operations as ``compute(em, *operands)``."""
 
     def emit(em: Emitter, op: Operation) -> None:
         em.set(op.results[0], compute(em, *em.all(op.operands)))
@@ -182,17 +188,17 @@ def emits(compute: Callable[..., Value]) -> Emit:
 
 
 def constant(value: int) -> Value:
-    """An i64 constant."""
+    """Return an i64 constant."""
     return ll.Constant(I64, value)
 
 
 def is_constant(value: Value, number: int) -> bool:
-    """True when an LLVM value is this integer constant."""
+    """Whether an LLVM value is this integer constant."""
     return isinstance(value, ll.Constant) and value.constant == number
 
 
 def multiply(builder: Builder, left: Value, right: Value) -> Value:
-    """Left * right, folded when one of them is 1 or 0."""
+    """Return ``left * right``, folded if one of them is 1 or 0."""
     for one, other in ((left, right), (right, left)):
         if is_constant(one, 1):
             return other
@@ -202,14 +208,14 @@ def multiply(builder: Builder, left: Value, right: Value) -> Value:
 
 
 def add(builder: Builder, left: Value, right: Value) -> Value:
-    """Left + right, folded when one of them is 0."""
+    """Return ``left + right``, folded if one of them is 0."""
     if is_constant(left, 0):
         return right
     return left if is_constant(right, 0) else builder.add(left, right)
 
 
 def splat(builder: Builder, scalar: Value, lanes: int) -> Value:
-    """A vector with the scalar in every lane."""
+    """Return a vector with the scalar in every lane."""
     vector = ll.VectorType(scalar.type, lanes)
     undefined = repeated(vector, ll.Undefined)
     first = builder.insert_element(undefined, scalar, ll.Constant(ll.IntType(32), 0))
@@ -218,7 +224,7 @@ def splat(builder: Builder, scalar: Value, lanes: int) -> Value:
 
 
 def vector_of(type_: Attribute) -> tuple[Type, int]:
-    """The LLVM element type and the number of lanes (1 for a scalar)."""
+    """Return the LLVM element type and the number of lanes (1 for a scalar)."""
     lowered = llvm_type(type_)
     if isinstance(lowered, ll.VectorType):
         return lowered.element, lowered.count

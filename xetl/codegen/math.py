@@ -12,50 +12,29 @@ from typing import Any
 from xetl.codegen.arith import emits_in_f32, suffix
 from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
 from xetl.codegen.types import F32, I32, Value, declare, ll, repeated
+from xetl.dialects.operation import XetlOp
 from xetl.dialects.upstream import arith, math
 
+
+def _by_name(*ops: type[XetlOp]) -> dict[type[XetlOp], str]:
+    """What LLVM or C call as MLIR does."""
+    return {op: op.name.partition(".")[2] for op in ops}
+
+
 _INTRINSICS = {
-    math.SqrtOp: "sqrt",
-    math.FloorOp: "floor",
-    math.CeilOp: "ceil",
-    math.RoundevenOp: "roundeven",
-    math.TruncOp: "trunc",
+    **_by_name(math.SqrtOp, math.FloorOp, math.CeilOp, math.RoundevenOp, math.TruncOp),
+    **_by_name(math.CopysignOp, math.FmaOp, math.RoundOp, math.CtpopOp),
     math.AbsfOp: "fabs",
-    math.CopysignOp: "copysign",
-    math.FmaOp: "fma",
-    math.RoundOp: "round",
-    math.CtpopOp: "ctpop",
 }
-_DEFINED = {math.AbsiOp: "abs", math.CtlzOp: "ctlz", math.CttzOp: "cttz"}
+_DEFINED = {math.AbsiOp: "abs", **_by_name(math.CtlzOp, math.CttzOp)}
 _FUNCTIONS = {
-    arith.RemfOp: "fmod",
-    math.AcosOp: "acos",
-    math.AsinOp: "asin",
-    math.AtanOp: "atan",
-    math.Atan2Op: "atan2",
-    math.CbrtOp: "cbrt",
-    math.CosOp: "cos",
-    math.CoshOp: "cosh",
-    math.ErfOp: "erf",
-    math.ExpOp: "exp",
-    math.Exp2Op: "exp2",
-    math.Expm1Op: "expm1",
-    math.LogOp: "log",
-    math.Log10Op: "log10",
-    math.Log1pOp: "log1p",
-    math.Log2Op: "log2",
-    math.PowfOp: "pow",
-    math.SinOp: "sin",
-    math.SinhOp: "sinh",
-    math.TanOp: "tan",
-    math.TanhOp: "tanh",
+    **_by_name(math.AcosOp, math.AsinOp, math.AtanOp, math.Atan2Op, math.CosOp),
+    **_by_name(math.CoshOp, math.SinOp, math.SinhOp, math.TanOp, math.TanhOp),
+    **_by_name(math.ExpOp, math.Exp2Op, math.Expm1Op, math.LogOp, math.Log10Op),
+    **_by_name(math.Log1pOp, math.Log2Op, math.CbrtOp, math.ErfOp),
+    **{arith.RemfOp: "fmod", math.PowfOp: "pow"},
 }
-_LIBRARY = {
-    math.AcoshOp: "acosh",
-    math.AsinhOp: "asinh",
-    math.AtanhOp: "atanh",
-    math.ErfcOp: "erfc",
-}
+_LIBRARY = _by_name(math.AcoshOp, math.AsinhOp, math.AtanhOp, math.ErfcOp)
 FUNCTIONS: dict[Any, str] = {**_FUNCTIONS, **_LIBRARY}
 """What the elementary functions are called in C."""
 LIBRARY = frozenset(name + end for name in _LIBRARY.values() for end in ("", "f"))

@@ -17,11 +17,11 @@ from xetl.dialects.upstream import arith, scf
 
 
 def _for(em: Emitter, op: scf.ForOp) -> None:
-    """Test at the top: a loop may run zero times."""
+    """Emit a loop that tests its condition before each iteration."""
     b, body = em.builder, op.body.block
     lower, upper, step, *inits = em.all(op.operands)
     compute_rows(em, op)
-    # In a short loop one jump a trip counts.
+    # In a short loop, one jump per iteration matters.
     is_inner = not any(each.regions for each in op.body.block.ops)
     if is_inner and not op.init_args and (constant_index(op.step) or 0) > 0:
         _emit_tested_below(em, op)
@@ -48,7 +48,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
 
 
 def _emit_tested_below(em: Emitter, op: scf.ForOp) -> None:
-    """Test before the first trip, and behind each."""
+    """Emit a loop that tests before the first iteration and after each."""
     b, body = em.builder, op.body.block
     lower, upper, step = em.all(op.operands)
     before = b.block
@@ -65,7 +65,7 @@ def _emit_tested_below(em: Emitter, op: scf.ForOp) -> None:
 
 
 def _count_on(em: Emitter, op: scf.ForOp, induction: Any, step: Value) -> Value:
-    """The counter of the next trip, at the end of a loop's body."""
+    """Emit the increment of the loop counter at the end of the body."""
     onward = em.builder.add(induction, step)
     onward = em.hidden(onward) if _goes_along_a_row(op) else onward
     induction.add_incoming(onward, em.builder.block)
@@ -73,12 +73,12 @@ def _count_on(em: Emitter, op: scf.ForOp, induction: Any, step: Value) -> Value:
 
 
 def _goes_along_a_row(loop: scf.ForOp) -> bool:
-    """Whether a loop reads and writes elements that are adjacent in memory.
+    """Whether a loop accesses elements that are adjacent in memory.
 
-    x86 has addressing modes for them, and no product of the index is left to reduce.
-    LLVM's strength reduction would look at each address all the same: a quarter of the
-    time to compile. It is left the loops inside others, where it reduces the addresses
-    of rows, and those of few trips.
+    x86 has addressing modes for them, so there is no product for strength reduction to
+    remove. LLVM would still analyse each address, which takes a quarter of the compile
+    time. Nested loops, where it reduces the addresses of rows, and loops of constant
+    trip count are not hidden from it.
     """
     if isinstance(loop.parent_op(), scf.ForOp) or constant_trips(loop) is not None:
         return False
@@ -91,7 +91,10 @@ def _goes_along_a_row(loop: scf.ForOp) -> bool:
 
 
 def _is_along_a_row(op: Operation, index: SSAValue, sums: list[SSAValue]) -> bool:
-    """Of one use; ``sums`` gets the index with a constant added, if it is that."""
+    """Whether one use of the index keeps accesses adjacent.
+
+    A use that adds a constant is appended to ``sums``, whose uses are checked as well.
+    """
     if isinstance(op, arith.AddiOp) and constant_index(op.rhs) is not None:
         sums.append(op.result)
         return True
@@ -107,7 +110,7 @@ def _is_positive_constant(step: Value) -> bool:
 
 
 def _phi(em: Emitter, init: Value | Strided, block: ll.Block) -> Value | Strided:
-    """A phi that starts with ``init``; one for each part of a memref that varies."""
+    """Make a phi that starts with ``init``; a memref has one for each of its values."""
 
     def start(part: Value) -> Value:
         phi = em.builder.phi(part.type)
@@ -120,7 +123,7 @@ def _phi(em: Emitter, init: Value | Strided, block: ll.Block) -> Value | Strided
 
 
 def _close(phis: Any, values: list[Value], block: ll.Block) -> None:
-    """Let each phi go on with its value at the end of ``block``."""
+    """Add the value at the end of ``block`` to each phi."""
     for phi, value in zip(phis, values):
         for part, next_part in zip(flatten(phi), flatten(value)):
             assert isinstance(part, ll.PhiInstr)
@@ -186,11 +189,11 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
 
 
 def _nothing(em: Emitter, op: Operation) -> None:
-    """Terminators: the parent operation reads their operands."""
+    """Emit nothing for a terminator: the parent operation reads its operands."""
 
 
 def captured(op: Operation) -> list[SSAValue]:
-    """Values defined outside an operation that it or its regions use, each once."""
+    """Return the outer values that an operation and its regions use, each once."""
     every = operations_in(op, Operation)
     inside = {id(r) for inner in every if inner is not op for r in inner.results}
     for inner in every:
@@ -206,7 +209,7 @@ def captured(op: Operation) -> list[SSAValue]:
 
 
 def flatten(value: Value | Strided) -> list[Value]:
-    """The LLVM values that make up an emitted value (a memref has several)."""
+    """Return the LLVM values of an emitted value (a memref has several)."""
     if isinstance(value, Strided):
         return [value.address, *value.sizes, *value.strides]
     return [value]

@@ -1,6 +1,6 @@
-"""``llvmlite.ir``, and MLIR types as its types.
+"""``llvmlite.ir``, and the conversion of MLIR types to LLVM types.
 
-llvmlite ships no types: they are declared in ``typings/``.
+llvmlite has no type annotations; ``typings/`` declares them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PTR = ll.PointerType()
 
 
 class _BFloatType(ll.HalfType):
-    """``bfloat``, which llvmlite.ir lacks; it has no constants of its own."""
+    """The type ``bfloat``, which llvmlite.ir lacks. There are no constants of it."""
 
     intrinsic_name = "bf16"
 
@@ -40,6 +40,7 @@ BF16: Type = _BFloatType()
 
 _SCALARS: dict[type[Attribute], Type] = {
     builtin.Float32Type: F32,
+    builtin.FloatTF32Type: F32,
     builtin.Float64Type: F64,
     builtin.Float16Type: HALF,
     # As bits: LLVM calls a library to take a bfloat out of a vector on AVX2.
@@ -60,12 +61,12 @@ def declare(module: Module, name: str, result: Type, params: Sequence[Type]) -> 
 
 
 def append_blocks(b: ll.IRBuilder, name: str, *parts: str) -> list[ll.Block]:
-    """New blocks behind all others, called ``name.part``."""
+    """Append blocks with the names ``name.part``."""
     return [b.append_basic_block(f"{name}.{part}") for part in parts]
 
 
 def int_width(type_: Attribute) -> int:
-    """Bits of an integer type; 0 of anything else."""
+    """Return the bits of an integer type; 0 for any other type."""
     return integer_width(type_) or 0
 
 
@@ -86,7 +87,7 @@ def llvm_type(type_: Attribute) -> Type:
 
 
 def memory_type(element: Attribute) -> Type:
-    """What an element occupies in memory: an i1 is one byte, as NumPy's bool."""
+    """Return the LLVM type of an element in memory; an i1 is a byte, as in NumPy."""
     if int_width(element) == 1:
         return I8
     return scalar_type(element)
@@ -101,30 +102,30 @@ def byte_width(element: Attribute) -> int:
 
 
 def is_narrow_float(type_: Attribute) -> bool:
-    """True for the types whose arithmetic is done in f32 and rounded once."""
+    """Whether arithmetic of a type is done in f32 and rounded once (f16, bf16)."""
     return isinstance(element_type(type_), builtin.Float16Type | builtin.BFloat16Type)
 
 
 def is_bfloat(type_: Attribute) -> bool:
-    """True for bf16 and vectors of it, whose LLVM type holds the bits."""
+    """Whether a type is bf16 or a vector of it; its LLVM type is i16."""
     return isinstance(element_type(type_), builtin.BFloat16Type)
 
 
 def like(type_: Type, element: Type) -> Type:
-    """The type with another element type."""
+    """Return the type with another element type."""
     if isinstance(type_, ll.VectorType):
         return ll.VectorType(element, type_.count)
     return element
 
 
 class _Splat(ll.Constant):
-    """One constant in every lane of a vector; in the text it stands once."""
+    """A vector with one constant in every lane; its text has the constant once."""
 
     def _get_reference(self) -> str:
         return f"splat ({self.constant[0]})"
 
 
 def repeated(type_: Type, number: object) -> Value:
-    """A constant, in every lane of a vector; it may be `ll.Undefined`."""
+    """Return a constant, in every lane if it is a vector; it may be `ll.Undefined`."""
     is_vector = isinstance(type_, ll.VectorType)
     return (_Splat if is_vector else ll.Constant)(type_, number)

@@ -52,7 +52,8 @@ def _broadcast(em: Emitter, op: vector.BroadcastOp) -> None:
 
 def _step(em: Emitter, op: vector.StepOp) -> None:
     element, lanes = vector_of(op.result.type)
-    em.set(op.result, ll.Constant(ll.VectorType(element, lanes), list(range(lanes))))
+    numbers = em.lane_numbers(op.result)
+    em.set(op.result, ll.Constant(ll.VectorType(element, lanes), numbers))
 
 
 def _shape_cast(em: Emitter, op: vector.ShapeCastOp) -> None:
@@ -143,7 +144,7 @@ def _create_mask(em: Emitter, op: vector.CreateMaskOp) -> None:
         if less is not None and 0 <= less < _MOST_LANES:
             bound, start = bound.owner.lhs, less
     limit = splat(em.builder, clamp_to_i32(em, em.get(bound), 2 * _MOST_LANES), lanes)
-    places = list(range(start, start + lanes))
+    places = [start + number for number in em.lane_numbers(op.result)]
     numbers = ll.Constant(ll.VectorType(I32, lanes), places)
     em.set(op.result, em.builder.icmp_signed("<", numbers, limit))
 

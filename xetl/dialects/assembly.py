@@ -1,12 +1,12 @@
-"""The text of an operation, from its ``assembly_format``.
+"""Parse and print operations by their ``assembly_format``.
 
-The language is MLIR's, read by xDSL's `FormatParser`.  What differs from xDSL:
+The language of formats is MLIR's; xDSL's `FormatParser` reads it. Differences to xDSL:
 
 * A format is compiled when the first operation is parsed or printed, not on import.
 * Types that the text leaves out are inferred (see `type_rules`).
 * ``attr-dict`` takes properties as ``<{...}>`` or in the plain dictionary, and prints
   one dictionary, properties first; ``prop-dict`` in front of it prints two, as MLIR.
-* ``types($a, $b)`` is one list of the types of operands of which some may be absent.
+* ``types($a, $b)`` is one list of the types of operands, some of which may be absent.
 * All formats know the directives here and those of `_MODULES`.
 """
 
@@ -18,14 +18,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    IntegerAttr,
-    StringAttr,
-    i32,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
@@ -49,14 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.imports import import_whole
 
-from .base import (
-    ints_of,
-    parse_attributes,
-    parse_indices,
-    parse_optional_operands,
-    print_attributes,
-    print_indices,
-)
+from . import base
 from .operation import FORMATS, SEGMENTS
 from .property_values import default_properties
 from .type_rules import infer_types, plan_types
@@ -69,13 +55,13 @@ OpT = TypeVar("OpT", bound=IRDLOperation)
 
 @irdl_custom_directive
 class Indices(CustomDirective):
-    """``[%i, %j]`` right behind a value; the brackets are printed if it is empty."""
+    """``[%i, %j]`` directly after a value; an empty list is printed as ``[]``."""
 
     values: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         square = parser.Delimiter.SQUARE
-        self.values.set(state, parse_optional_operands(parser, square))
+        self.values.set(state, base.parse_optional_operands(parser, square))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         with printer.in_square_brackets():
@@ -91,7 +77,7 @@ class DynamicIndexList(CustomDirective):
     static: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        values, static = parse_indices(parser)
+        values, static = base.parse_indices(parser)
         self.values.set(state, values)
         self.static.set(state, static)
 
@@ -103,30 +89,30 @@ class DynamicIndexList(CustomDirective):
             self.set_empty(state)
 
     def set_empty(self, state: ParsingState) -> None:
-        """Leave the list out."""
+        """Set an empty list."""
         self.values.set(state, ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
         static = self.static.get(op)
         assert static is not None
-        print_indices(printer, static, self.values.get(op))
+        base.print_indices(printer, static, self.values.get(op))
 
     def is_present(self, op: IRDLOperation) -> bool:
         """Whether there is a list."""
         return self.static.get(op) is not None
 
     def is_anchorable(self) -> bool:
-        """A group may depend on it."""
+        """Return True: an optional group may depend on the list."""
         return True
 
     def is_optional_like(self) -> bool:
-        """A group may begin with it."""
+        """Return True: an optional group may begin with the list."""
         return True
 
 
 class Silent(CustomDirective):
-    """What is read, but printed otherwise or not at all."""
+    """A directive that is parsed, but printed by another directive or not at all."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print nothing."""
@@ -150,7 +136,7 @@ class _SpeltAttribute(CustomDirective):
 def spelt(
     name: str, read: Callable[[Parser], Attribute], spell: Callable[[Any], str]
 ) -> type[CustomDirective]:
-    """A directive for an attribute that is read and printed by functions."""
+    """Make a directive for an attribute that two functions parse and print."""
     body = {"read": staticmethod(read), "spell": staticmethod(spell)}
     made = type(name, (_SpeltAttribute,), body)
     made.__annotations__ = {"attribute": AttributeVariable}
@@ -159,7 +145,7 @@ def spelt(
 
 @irdl_custom_directive
 class Enumerated(CustomDirective):
-    """A word for a number: its place in the list ``WORDS`` of the operation."""
+    """A word for a number: its index in the list ``WORDS`` of the operation."""
 
     number: AttributeVariable
 
@@ -169,19 +155,19 @@ class Enumerated(CustomDirective):
         if word not in known:
             what = f"unknown {self.number.name} {word}"
             parser.raise_error(f"{what}, expected one of {', '.join(known)}", position)
-        self.number.set(state, IntegerAttr(known.index(word), i64))
+        self.number.set(state, builtin.IntegerAttr(known.index(word), builtin.i64))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
         number = self.number.get(op)
-        assert isinstance(number, IntegerAttr)
+        assert isinstance(number, builtin.IntegerAttr)
         printer.print_string(_words(type(op))[number.value.data])
 
 
 def _read_words(parser: Parser) -> Attribute:
     paren, one = parser.Delimiter.PAREN, parser.parse_identifier
     words = parser.parse_comma_separated_list(paren, one)
-    return ArrayAttr([StringAttr(word) for word in words])
+    return builtin.ArrayAttr([builtin.StringAttr(word) for word in words])
 
 
 def _words(op_type: type[IRDLOperation]) -> tuple[str, ...]:
@@ -192,12 +178,20 @@ def _words(op_type: type[IRDLOperation]) -> tuple[str, ...]:
 _DIRECTIVES = (
     *(Indices, DynamicIndexList, Enumerated),
     # ``[1, 0]`` for a dense array of i64, a bare word for a text, ``(a, b)`` for some.
-    spelt("Integers", lambda p: parse_indices(p).static, lambda a: str([*ints_of(a)])),
-    spelt("Word", lambda p: StringAttr(p.parse_identifier()), lambda text: text.data),
+    spelt(
+        "Integers",
+        lambda p: base.parse_indices(p).static,
+        lambda a: str([*base.ints_of(a)]),
+    ),
+    spelt(
+        "Word",
+        lambda p: builtin.StringAttr(p.parse_identifier()),
+        lambda text: text.data,
+    ),
     spelt("Words", _read_words, lambda a: f"({', '.join(text.data for text in a)})"),
 )
 _MODULES = ("xetl.dialects.upstream.directives", "xetl.dialects.xetile.syntax")
-"""They import operations, which load this module when one has a text."""
+"""These import operations, which import this module when one is parsed or printed."""
 
 
 @cache
@@ -219,7 +213,7 @@ class _Dictionary(FormatDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if self.with_keyword and not parser.parse_optional_keyword("attributes"):
             return
-        properties, attributes = parse_attributes(parser, state.op_type)
+        properties, attributes = base.parse_attributes(parser, state.op_type)
         for name, value in properties.items():
             state.properties.setdefault(name, value)
         state.attributes |= attributes
@@ -237,7 +231,7 @@ class _Dictionary(FormatDirective):
                 shown, reserved_attr_names=self.hidden, print_keyword=self.with_keyword
             )
         else:
-            print_attributes(printer, op, self.hidden)
+            base.print_attributes(printer, op, self.hidden)
         state.last_was_punctuation = False
         state.should_emit_space = True
 
@@ -312,7 +306,7 @@ class _Parser(FormatParser):
         super().__init__(text, definition)
 
     def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
-        """Parse what xDSL knows, or ``prop-dict``."""
+        """Parse a directive of xDSL, ``prop-dict`` or ``types``."""
         if self.parse_optional_keyword("prop-dict"):
             return _PropertyDictionary()
         if self.parse_optional_keyword("types"):
@@ -331,7 +325,7 @@ class _Parser(FormatParser):
     def verify_properties(
         self, elements: list[FormatDirective], attr_dict_idx: int
     ) -> None:
-        """Tell the dictionaries what has a text of its own."""
+        """Hide the properties with a text of their own from the dictionaries."""
         hidden = frozenset(self.seen_properties | {SEGMENTS})
         apart = False
         for index, each in enumerate(elements):
@@ -349,7 +343,7 @@ class _Parser(FormatParser):
         """Leave types to `plan_types`."""
 
     def types_in_text(self) -> list[str]:
-        """The operands and results whose types are written."""
+        """Return the names of operands and results whose types are in the text."""
         flags = [*self.seen_operand_types, *self.seen_result_types]
         names = [name for name, _ in (*self.op_def.operands, *self.op_def.results)]
         return [name for name, is_seen in zip(names, flags) if is_seen]
@@ -378,7 +372,7 @@ class Format:
         )
 
     def parse(self, parser: Parser, op_type: type[OpT]) -> OpT:
-        """Parse an operation behind its name."""
+        """Parse an operation after its name."""
         state = ParsingState(op_type)
         for directive in self._before_types:
             directive.parse(parser, state)
@@ -395,7 +389,7 @@ class Format:
         defaults = default_properties(op_type, [*types, *results])
         properties: dict[str, Attribute] = defaults | state.properties
         if self._has_segments:
-            properties[SEGMENTS] = DenseArrayBase.from_list(i32, counts)
+            properties[SEGMENTS] = builtin.DenseArrayBase.from_list(builtin.i32, counts)
         return op_type.create(
             operands=[
                 value
@@ -410,7 +404,7 @@ class Format:
         )
 
     def print(self, printer: Printer, op: IRDLOperation) -> None:
-        """Print an operation behind its name."""
+        """Print an operation after its name."""
         state = PrintingState()
         for directive in self._directives:
             directive.print(printer, state, op)
@@ -425,5 +419,5 @@ def _flat(groups: Sequence[Sequence[_T] | None]) -> list[_T]:
 
 @cache
 def format_of(op_type: type[IRDLOperation]) -> Format:
-    """The format of a class, compiled once."""
+    """Return the compiled format of a class; it is compiled once."""
     return Format(op_type, next(FORMATS[c] for c in op_type.mro() if c in FORMATS))

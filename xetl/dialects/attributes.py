@@ -1,4 +1,4 @@
-"""Attributes that are a word or ``<name = value, ...>``; types, ``<8x16xf16, ...>``."""
+"""Base classes of attributes (a word, or ``<name = value, ...>``) and shaped types."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ AttrT = TypeVar("AttrT", bound=Attribute)
 
 
 def int_list(values: Sequence[int]) -> IntList:
-    """A list of integers as an attribute."""
+    """Return an attribute for a list of integers."""
     return ArrayAttr([IntAttr(value) for value in values])
 
 
 def int_tuple(attribute: IntList) -> tuple[int, ...]:
-    """Undo ``int_list``."""
+    """Return the integers of an attribute; the inverse of ``int_list``."""
     return tuple(value.data for value in attribute)
 
 
@@ -78,7 +78,7 @@ def parse_struct(
 
 
 def build_at(parser: AttrParser, position: int, build: Callable[[], AttrT]) -> AttrT:
-    """Build an attribute; what its verifier says is an error at ``position``."""
+    """Build an attribute; report an error of its verifier at ``position``."""
     try:
         return build()
     except VerifyException as error:
@@ -103,9 +103,9 @@ def _is_bool(attribute: IntegerAttr) -> bool:
 
 @dataclass(frozen=True, init=False)
 class WordAttr(ParametrizedAttribute):
-    """One word of a list.
+    """An attribute that is one word of ``WORDS``.
 
-    The text is ``#dialect<name word>``, with `IS_IN_BRACKETS` ``#dialect.name<word>``.
+    The text is ``#dialect<name word>``, or ``#dialect.name<word>`` if `IS_IN_BRACKETS`.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ()
@@ -119,7 +119,7 @@ class WordAttr(ParametrizedAttribute):
 
     @property
     def word(self) -> str:
-        """One of WORDS."""
+        """The word, one of WORDS."""
         return self.text.data
 
     @classmethod
@@ -131,7 +131,7 @@ class WordAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_word(cls, parser: AttrParser) -> Self:
-        """The attribute of a word that stands alone."""
+        """Parse a word without brackets."""
         position = parser.pos
         word = parser.parse_identifier()
         if word not in cls.WORDS:
@@ -160,7 +160,10 @@ class Field(NamedTuple):
     """A parameter of a `StructAttr`.
 
     Attributes:
-        default: what is not printed; None: the text must give it.
+        parse: reads the value from a text.
+        show: prints the value.
+        default: the value if the text gives none; it is not printed. With None the
+            text must give a value.
     """
 
     parse: Callable[[AttrParser], Attribute]
@@ -169,7 +172,7 @@ class Field(NamedTuple):
 
 
 def list_field(default: Attribute | None = ABSENT) -> Field:
-    """``[1, 2]``."""
+    """Return a field for a list of integers, ``[1, 2]``."""
 
     def show(printer: Printer, value: Attribute) -> None:
         printer.print_string(str(list(int_tuple(cast(IntList, value)))))
@@ -178,7 +181,7 @@ def list_field(default: Attribute | None = ABSENT) -> Field:
 
 
 def int_field(text: str, default: int) -> Field:
-    """A number, printed as ``text`` says: with its ``{}`` filled in."""
+    """Return a field for a number, printed in place of the ``{}`` of ``text``."""
 
     def show(printer: Printer, value: Attribute) -> None:
         printer.print_string(text.format(cast(IntAttr, value).data))
@@ -187,9 +190,9 @@ def int_field(text: str, default: int) -> Field:
 
 
 class StructAttr(ParametrizedAttribute):
-    """``<name = value, ...>`` in any order; what has its default is not printed.
+    """``<name = value, ...>`` in any order; fields with default values are not printed.
 
-    ``OTHER_NAMES`` are read, too.
+    The parser also takes the names of ``OTHER_NAMES``.
     """
 
     FIELDS: ClassVar[Mapping[str, Field]] = {}
@@ -217,7 +220,7 @@ class StructAttr(ParametrizedAttribute):
 
     @classmethod
     def defaults(cls, given: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
-        """What stands for fields that are not given; `NoneAttr` where they must be."""
+        """Return the values of fields that the text leaves out."""
         fields = cls.FIELDS.items()
         return {n: ABSENT if f.default is None else f.default for n, f in fields}
 
@@ -239,14 +242,14 @@ class StructAttr(ParametrizedAttribute):
 
 @dataclass(frozen=True, init=False)
 class ShapedType(ParametrizedAttribute, TypeAttribute):
-    """``<8x16xf16, ...>``: a shape, the type of an element, and what else there is."""
+    """``<8x16xf16, ...>``: a shape, an element type, and other parameters."""
 
     dims: IntList = param_def()  # noqa: RUF009 (xDSL makes the field)
     element: Attribute = param_def()  # noqa: RUF009 (xDSL makes the field)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Extents: of a matrix rows and columns."""
+        """The extents; those of a matrix are rows and columns."""
         return int_tuple(self.dims)
 
     @property
@@ -256,12 +259,12 @@ class ShapedType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_other(cls, parser: AttrParser) -> Attribute:
-        """Parse what may follow the element."""
+        """Parse a parameter after the element type."""
         return parser.parse_attribute()
 
     @classmethod
     def arrange(cls, given: Sequence[Attribute]) -> Sequence[Attribute]:
-        """The other parameters, of those that were given."""
+        """Return all other parameters, in order, from those in the text."""
         return given or [ABSENT]
 
     @classmethod

@@ -1,7 +1,7 @@
-"""What operations share: types of values, checks, lists, attribute dictionaries.
+"""Helpers of all operations: types of values, checks, lists, attribute dictionaries.
 
-Its tests of xDSL's generic types can be followed by type checkers: `isinstance` leaves
-their parameters unknown.
+The `is_...` functions test xDSL's generic types so that type checkers know their
+parameters, which `isinstance` leaves unknown.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ Indices: TypeAlias = Sequence[Index]
 Part: TypeAlias = (
     str | int | SSAValue | Attribute | tuple["Part", ...] | Sequence["Part"]
 )
-"""What `write` prints: a tuple is several parts, any other sequence a list."""
+"""An argument of `write`: a tuple is several parts, any other sequence a list."""
 
 
 def type_of(value: Value) -> Attribute:
-    """The type of a value, or of the only result of an operation."""
+    """Return the type of a value, or of the only result of an operation."""
     return SSAValue.get(value).type
 
 
 def element_type(type_: Attribute) -> Attribute:
-    """The element type of a vector, any other type itself."""
+    """Return the element type of a vector; return any other type unchanged."""
     return type_.element_type if is_vector(type_) else type_
 
 
 def is_tf32(type_: Attribute) -> bool:
-    """Whether elements are f32 of which products see 10 bits of fraction."""
+    """Whether elements are tf32: f32 of which products use 10 bits of fraction."""
     return isinstance(element_type(type_), builtin.FloatTF32Type)
 
 
 def element_of(type_: Attribute) -> Attribute:
-    """The element type of a memref; a TypeError if it is none."""
+    """Return the element type of a memref. Raise a TypeError for other types."""
     if not is_memref(type_):
         raise TypeError(f"expected a memref, found {type_}")
     return type_.element_type
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
-    """The shape of a vector or memref; of anything else ``()``."""
+    """Return the shape of a vector or memref; return ``()`` for other types."""
     if isinstance(type_, builtin.VectorType | builtin.MemRefType):
         return type_.get_shape()
     return ()
 
 
 def with_element(type_: Attribute, element: Attribute) -> Attribute:
-    """``type_`` with its element type replaced; a scalar is replaced as a whole."""
+    """Return ``type_`` with another element type; a scalar is replaced as a whole."""
     if is_vector(type_):
         return builtin.VectorType(element, type_.shape, type_.scalable_dims)
     return element
@@ -68,12 +68,12 @@ def with_element(type_: Attribute, element: Attribute) -> Attribute:
 
 @lru_cache(maxsize=1024)
 def row_type(element: Attribute, lanes: int) -> builtin.VectorType[Attribute]:
-    """The vector of so many elements: one object, for xDSL takes 50 us to make it."""
+    """Return the type of a rank-1 vector; cached, as xDSL takes 50 us to make it."""
     return builtin.VectorType(element, [lanes])
 
 
 def vector_type(value: Value) -> builtin.VectorType[Attribute]:
-    """The vector type of ``value``; a TypeError if it is none."""
+    """Return the vector type of ``value``. Raise a TypeError for other types."""
     found = type_of(value)
     if not is_vector(found):
         raise TypeError(f"expected a vector, found {found}")
@@ -81,7 +81,7 @@ def vector_type(value: Value) -> builtin.VectorType[Attribute]:
 
 
 def memref_type(value: Value) -> builtin.MemRefType[Attribute]:
-    """The memref type of ``value``; a TypeError if it is none."""
+    """Return the memref type of ``value``. Raise a TypeError for other types."""
     found = type_of(value)
     if not is_memref(found):
         raise TypeError(f"expected a memref, found {found}")
@@ -92,11 +92,12 @@ def check(condition: bool, message: str, *values: object) -> None:
     """Raise a VerifyException with ``message`` unless ``condition``.
 
     Args:
-        condition: what must hold.
-        message: what does not; with ``values``, its ``{}`` in their order: where a
-            check is frequent, text of types that are right costs more than all else.
+        condition: must hold.
+        message: the problem, with a ``{}`` for each of ``values``. It is formatted
+            only on failure: printing types costs more than all else in a check.
 
-    A long message stands in a line before; what fits no line is an ``if`` that raises.
+    Assign a long message to a name first. If it does not fit a line, write an ``if``
+    that raises.
     """
     if not condition:
         raise VerifyException(message.format(*values) if values else message)
@@ -108,7 +109,7 @@ def check(condition: bool, message: str, *values: object) -> None:
 def split_indices(
     indices: Sequence[int | Value],
 ) -> tuple[list[SSAValue], builtin.DenseArrayBase]:
-    """Split ``[8, %i]`` as MLIR keeps it: values, and constants with gaps for them."""
+    """Split ``[8, %i]`` as MLIR does: values, and constants with gaps for values."""
     values = [SSAValue.get(i) for i in indices if not isinstance(i, int)]
     static = [i if isinstance(i, int) else builtin.DYNAMIC_INDEX for i in indices]
     return values, builtin.DenseArrayBase.from_list(builtin.i64, static)
@@ -123,14 +124,14 @@ def mix_indices(static: Attribute, values: Iterable[SSAValue]) -> tuple[Index, .
 
 
 def int_array(values: Iterable[int]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
-    """``[1, 2]``: an array of integer attributes."""
+    """Return ``[1, 2]``: an array of integer attributes."""
     return builtin.ArrayAttr(
         [builtin.IntegerAttr(value, builtin.i64) for value in values]
     )
 
 
 def ints_of(attribute: Attribute | None) -> tuple[int, ...]:
-    """The integers of a dense array, ``()`` for None."""
+    """Return the integers of a dense array; return ``()`` for None."""
     if attribute is None:
         return ()
     if not isinstance(attribute, builtin.DenseArrayBase):
@@ -139,7 +140,7 @@ def ints_of(attribute: Attribute | None) -> tuple[int, ...]:
 
 
 def dense_i64(values: Iterable[int]) -> builtin.DenseArrayBase:
-    """``array<i64: ...>``."""
+    """Return ``array<i64: ...>``."""
     return builtin.DenseArrayBase.from_list(builtin.i64, tuple(values))
 
 
@@ -152,14 +153,15 @@ def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> N
 
 
 class MixedList(property):
-    """``mixed_sizes = MixedList("sizes", "static_sizes")``: constants as int.
+    """A list of values and constants (as int).
 
-    The constructor of the operation takes the list and splits it; where the property is
-    optional, an empty list is none.  `XetlOp.verify_lists` checks it.
+    Use: ``mixed_sizes = MixedList("sizes", "static_sizes")``. The constructor of the
+    operation takes the list and splits it. If the property is optional, an empty list
+    leaves it out. The verifier checks the list.
     """
 
     def __init__(self, values: str, static: str, name: str | None = None) -> None:
-        """Mix two fields; ``name``, that of the values if absent, is for messages."""
+        """Mix two fields; messages use ``name``, by default the name of the values."""
         super().__init__(self._mixed)
         self.values, self.static, self.name = values, static, name or values
 
@@ -170,7 +172,7 @@ class MixedList(property):
         self, instance: object, owner: type | None = None, /
     ) -> tuple[Index, ...]: ...
     def __get__(self, instance: Any, owner: type | None = None, /) -> Any:
-        """The list of an operation."""
+        """Return the list of an operation."""
         return self if instance is None else self._mixed(instance)
 
     def _mixed(self, op: Any) -> tuple[Index, ...]:
@@ -187,8 +189,14 @@ class MixedList(property):
             raise VerifyException(f"{self.name}: {given} without their places")
 
 
+def mixed_lists(op_type: type) -> list[MixedList]:
+    """Return the mixed lists of an operation class."""
+    found = (each for cls in op_type.mro() for each in vars(cls).values())
+    return [each for each in found if isinstance(each, MixedList)]
+
+
 class ParsedIndices(NamedTuple):
-    """A mixed list as read: operands whose type is not known yet."""
+    """A parsed mixed list, with operands whose type is not known yet."""
 
     values: list[UnresolvedOperand]
     static: builtin.DenseArrayBase
@@ -223,7 +231,7 @@ def print_indices(
 
 
 def write(printer: Printer, *parts: Part) -> None:
-    """Print one part behind the other, of a list with commas and in parentheses."""
+    """Print parts in order; print a list in parentheses, with commas."""
     for part in parts:
         if isinstance(part, str | int):
             printer.print_string(str(part))
@@ -246,7 +254,7 @@ def parse_attributes(
 ) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
     """Parse an optional attribute dictionary into (properties, attributes).
 
-    MLIR prints properties in either place: ``<{...}>`` or the plain dictionary.
+    MLIR prints properties as ``<{...}>`` or in the plain dictionary.
     """
     properties = parser.parse_optional_properties_dict()
     found = parser.parse_optional_attr_dict()
@@ -259,14 +267,14 @@ def parse_attributes(
 def print_attributes(
     printer: Printer, op: Operation, elided: Iterable[str] = ()
 ) -> None:
-    """Print properties and attributes as one dictionary, but for ``elided``."""
+    """Print properties and attributes as one dictionary, without ``elided``."""
     printer.print_op_attributes(
         op.properties | op.attributes, reserved_attr_names=elided
     )
 
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
-    """Parse ``%a, %b``, one at least."""
+    """Parse ``%a, %b``, at least one operand."""
     return parser.parse_comma_separated_list(
         parser.Delimiter.NONE, parser.parse_unresolved_operand
     )
@@ -299,19 +307,28 @@ Dense: TypeAlias = builtin.DenseIntOrFPElementsAttr[
 ]
 
 
+def is_number(type_: Attribute) -> bool:
+    """Whether values of the type are scalar numbers."""
+    return isinstance(type_, builtin.IntegerType | builtin.IndexType | builtin.AnyFloat)
+
+
+# These classes have no subclasses, so `type(...) is` suffices. `isinstance` would call
+# the metaclass of abstract classes for each negative answer: 2,000 times in a kernel.
+
+
 def is_vector(found: object) -> TypeIs[Vector]:
     """Whether this is a vector type."""
-    return isinstance(found, builtin.VectorType)
+    return type(found) is builtin.VectorType
 
 
 def is_memref(found: object) -> TypeIs[MemRef]:
     """Whether this is a memref type of known rank."""
-    return isinstance(found, builtin.MemRefType)
+    return type(found) is builtin.MemRefType
 
 
 def is_integer_attr(found: object) -> TypeIs[AnyInteger]:
     """Whether this is an integer or index constant."""
-    return isinstance(found, builtin.IntegerAttr)
+    return type(found) is builtin.IntegerAttr
 
 
 def is_dense(found: object) -> TypeIs[Dense]:
@@ -325,18 +342,18 @@ def is_array(found: object) -> TypeIs[builtin.ArrayAttr[Attribute]]:
 
 
 def integer_width(found: object) -> int | None:
-    """Bits of an integer type; None for anything else, index too."""
-    return found.bitwidth if isinstance(found, builtin.IntegerType) else None
+    """Return the bits of an integer type. Return None for other types, also index."""
+    return found.bitwidth if type(found) is builtin.IntegerType else None
 
 
 _T = TypeVar("_T", bound=Operation)
 
 
 def operations_in(root: Operation | Region | Block, *kinds: type[_T]) -> list[_T]:
-    """All operations of these classes, ``root`` among them, in the order of the text.
+    """Return all operations of these classes, with ``root``, in the order of the text.
 
-    The list is made at once: what a pass changes meanwhile does not count. Passes look
-    so often that it shows: no generator for each level of nesting, as xDSL's `walk`.
+    The list is made at once, so later changes of a pass do not affect it. Passes call
+    this often: it uses no generator for each level of nesting, unlike xDSL's `walk`.
     """
     found: list[_T] = []
     wanted: dict[type, bool] = {}
@@ -363,7 +380,7 @@ def operations_in(root: Operation | Region | Block, *kinds: type[_T]) -> list[_T
 
 
 def around(op: Operation, *kinds: type[_T]) -> Iterator[_T]:
-    """``op`` and what it stands in, innermost first: those of these classes."""
+    """Yield ``op`` and its ancestors of these classes, innermost first."""
     found: Operation | None = op
     while found is not None:
         if isinstance(found, kinds):
@@ -372,11 +389,11 @@ def around(op: Operation, *kinds: type[_T]) -> Iterator[_T]:
 
 
 _KEEP_THE_NUMBER = ("arith.index_cast", "arith.extsi", "index.casts")
-"""Casts of signed integers to wider ones; of constants no other can be met."""
+"""Casts of signed integers to wider ones, which keep the number of a constant."""
 
 
 def constant_index(value: SSAValue | int) -> int | None:
-    """The number of a constant, of whatever dialect; None if it is not constant."""
+    """Return the number of a constant of any dialect. Return None for other values."""
     if isinstance(value, int):
         return value
     owner = value.owner
@@ -388,6 +405,6 @@ def constant_index(value: SSAValue | int) -> int | None:
 
 
 def known(value: Index) -> Index:
-    """The number of a constant, anything else as it is."""
+    """Return the number of a constant; return any other value unchanged."""
     number = constant_index(value)
     return value if number is None else number

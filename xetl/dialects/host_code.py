@@ -1,11 +1,11 @@
-"""Functions of the host that stand around kernels: read if we know their operations.
+"""Host functions beside kernels: their bodies are read if all operations are known.
 
-A module of the released dialect brings the program that allocates, launches, prints
-and compares, in whatever dialects that takes (`linalg`, `llvm`, a runtime's own).
-None of it is run here; what we cannot read must not keep a kernel from being loaded.
+A module of the released dialect contains the program that allocates, launches, prints
+and compares, in any dialect (`linalg`, `llvm`, dialects of a runtime). Xetl does not
+run this program, and unknown operations in it must not keep a kernel from being loaded.
 
-`FastParser` parses each type once, and words by one expression: a module of 1000
-operations spells out some 2000 types, of which a dozen differ.
+`FastParser` parses each type once, and frequent tokens by one regular expression: a
+module of 1000 operations has some 2000 types, of which a dozen differ.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORD = re.compile(
 
 
 def _nested(depth: int) -> str:
-    # Possessive: what is not closed must fail at once, not be tried in every way.
+    # Possessive: unclosed brackets must fail at once, without backtracking.
     inside = rf"(?:{_nested(depth - 1)}[^<>\"]*+)*+" if depth else ""
     return rf"<[^<>\"]*+{inside}>"
 
@@ -44,15 +44,16 @@ _TYPE = re.compile(rf"(?:vector|memref|!xetile\.tile){_nested(3)}")
 
 
 class FastLexer(MLIRLexer):
-    """Knows the most frequent words by itself and leaves the others to xDSL."""
+    """A lexer that reads the most frequent tokens itself, and the others by xDSL."""
 
-    # As xDSL's, but possessive: a long string that is not closed took for ever.
+    # xDSL's expression, made possessive: the original took for ever on a long string
+    # that is not closed.
     _unescaped_characters_regex = re.compile(
         r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
     )
 
     def lex(self) -> MLIRToken:
-        """The next word."""
+        """Return the next token."""
         found = _WORD.match(self.input.content, self.pos)
         if found is None:
             return super().lex()
@@ -68,7 +69,7 @@ class FastLexer(MLIRLexer):
 
 
 class FastParser(Parser):
-    """Remembers the types that a text spells the same way."""
+    """A parser that caches types by their text."""
 
     _types: dict[str, TypeAttribute]
 
@@ -89,7 +90,7 @@ class FastParser(Parser):
             self._resume_from(spelt.end())
             return known
         found = super().parse_optional_type()
-        # Only if the parser, which knows what nests, stopped where the expression did.
+        # Cache it only if the parser stopped where the regular expression did.
         gap = _GAP.fullmatch(
             self.lexer.input.content, spelt.end(), self._current_token.span.start
         )
@@ -99,7 +100,7 @@ class FastParser(Parser):
 
 
 UNREAD = "xetile.unread"
-"""On a function of the host without its body: why there is none."""
+"""The attribute of a host function read without its body: the reason for that."""
 
 DEVICE, FUNCTION = "gpu.module", "func.func"
 _UNKNOWN = "not registered"
@@ -107,7 +108,7 @@ _T = TypeVar("_T")
 
 
 class HostCodeParser(FastParser):
-    """Reads a function of the host without its body if that has unknown operations."""
+    """A parser that leaves out bodies of host functions with unknown operations."""
 
     _device_depth = 0
     _skips_bodies = False
@@ -125,7 +126,7 @@ class HostCodeParser(FastParser):
         return self._parse_host_function()
 
     def parse_optional_region(self, arguments: object = None) -> Region | None:
-        """Parse a region, or leave it out where bodies are."""
+        """Parse a region, or skip it if it is a body to leave out."""
         if not self._skips_bodies:
             return super().parse_optional_region(arguments)  # pyright: ignore[reportArgumentType]
         self._skip_braces()
@@ -168,7 +169,7 @@ class HostCodeParser(FastParser):
         self._parser_state.dialect_stack = dialects  # pyright: ignore[reportAttributeAccessIssue]
 
     def _skip_braces(self) -> None:
-        """Go behind the ``}`` of the body that begins here, if one does."""
+        """Skip to the token after the ``}`` of a body, if a body begins here."""
         opening = (MLIRTokenKind.L_BRACE, MLIRTokenKind.FILE_METADATA_BEGIN)
         closing = (MLIRTokenKind.R_BRACE, MLIRTokenKind.FILE_METADATA_END)
         depth = 0

@@ -1,4 +1,4 @@
-"""Names of the attributes that say what a kernel is (docs/design/0001-seams.md, 2)."""
+"""Names of the attributes that describe a kernel (docs/design/0001-seams.md, 2)."""
 
 from __future__ import annotations
 
@@ -9,44 +9,47 @@ from .base import ints_of
 
 LEVEL = "xetile.level"
 WORKGROUP, SUBGROUP = "workgroup", "subgroup"
-"""What a value belongs to."""
+"""The level of a kernel: whether a value belongs to a workgroup or to a subgroup."""
 
 SUBGROUPS = "xetile.subgroups"
-"""Subgroups of a workgroup: rows and columns, or those along x, y and z of a text."""
+"""The subgroups of a workgroup: rows and columns, or (in texts) along x, y and z."""
 
 ARG_NAMES = "xetile.arg_names"
 ALIAS_GROUPS = "xetile.alias_groups"
 
 TEXT = "xetile.text"
-"""A kernel that a user wrote as text: any form of any operation may occur."""
+"""Marks a kernel that a user wrote as text: operations may have any form."""
 
 PARALLEL = "xetile.parallel"
-"""Of a loop of a text: no trip needs another one, so they may run in any order."""
+"""Marks a loop of a text whose iterations are independent and may run in any order."""
 
 STORED = "xetl.stored"
-"""Which array arguments a function writes that runs a whole launch: its grid is the
-last three arguments."""
+"""The array arguments that a function writes. Only functions that run a whole launch
+have it; their last three arguments are the grid."""
 
 STAGE = "xetl.stage"
-"""Of a text that a stage printed, or has the dialect of: the backend and that stage,
-to go on from, ``cpu.xsmm``."""
+"""The backend and the stage, such as ``cpu.xsmm``, after which compilation of a text
+continues: the stage printed the text, or the text is in the dialect of the stage."""
 
 SHARED = 3
 """The memory space of shared local memory."""
 
 LANES = 16
-"""Of a subgroup."""
+"""The lanes of a subgroup."""
 
 
 def subgroups_along_axes(kernel: Operation) -> tuple[int, int, int]:
-    """Subgroups along x, y and z; a Python kernel says rows and columns of them."""
+    """Return the subgroups along x, y and z; a Python kernel has rows and columns."""
     counts = ints_of(kernel.attributes.get(SUBGROUPS)) or (1, 1)
     x, y, z = counts if len(counts) == 3 else (counts[-1], counts[0], 1)
     return x, y, z
 
 
 def stage_of(module: ModuleOp) -> tuple[str, str] | None:
-    """The backend and the stage that a text was printed at; None if it was not."""
+    """Return the backend and the stage of a text; see `STAGE`.
+
+    Return None if no function of the module has the attribute.
+    """
     for function in module.body.block.ops:
         stage = function.attributes.get(STAGE)
         if isinstance(stage, StringAttr):
@@ -56,7 +59,7 @@ def stage_of(module: ModuleOp) -> tuple[str, str] | None:
 
 
 def mark_stage(module: ModuleOp, backend: str, stage: str) -> None:
-    """Say in functions that run a whole launch what they were lowered to."""
+    """Record the stage in all functions that run a whole launch."""
     for function in module.body.block.ops:
         if STORED in function.attributes:
             function.attributes[STAGE] = StringAttr(f"{backend}.{stage}")

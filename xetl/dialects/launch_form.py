@@ -1,8 +1,9 @@
-"""A function of a text as a kernel that backends take.
+"""Convert a function of a text to a kernel in the form that backends take.
 
-Before: ``func.func @f(%x: i32, %m: memref<f16>) {...; return}`` and the like
-After:  a module with one ``gpu.func ... kernel``, whose numbers are i64, f64 or i1 (or
-what else has 64 bits), whose layouts are strides, with the attributes of seams, 2.
+Before: a function such as ``func.func @f(%x: i32, %m: memref<f16>) {...; return}``
+After:  a module with one ``gpu.func ... kernel``. Its scalar arguments are i64, f64, i1
+or another type of 64 bits; its layouts are strides; it has the attributes of design
+page 0001, section 2.
 """
 
 from __future__ import annotations
@@ -42,12 +43,16 @@ def launch_form(
     aliases: Sequence[int],
     subgroups: tuple[int, int, int],
 ) -> builtin.ModuleOp:
-    """A new module with ``function`` as its kernel, and ``others`` that it calls.
+    """Return a new module with ``function`` as its kernel, and the functions it calls.
 
     Args:
-        others: functions it may call; those that it does not are left out.
-        aliases: a number for each argument, equal for the very same view, else -1.
-        subgroups: of a workgroup along x, y and z, if it is at subgroup level.
+        function: the function of the text; it is not changed.
+        others: functions that it may call; those that it does not call are left out.
+        names: the names of the arguments.
+        aliases: a number for each argument: equal for arguments that are the very same
+            view, -1 for all others.
+        subgroups: subgroups of a workgroup along x, y and z, for a kernel at subgroup
+            level.
     """
     clone = function.clone()
     if STORED in clone.attributes:  # it was printed at a later stage
@@ -85,10 +90,10 @@ def launch_form(
 
 
 def _called(body: Region, others: Sequence[Function]) -> list[Function]:
-    """What a body calls, and what that calls."""
+    """Return the functions that a body calls, directly or indirectly."""
     found: list[Function] = []
     bodies = [body]
-    for each in bodies:  # which grows
+    for each in bodies:  # the list grows in the loop
         calls = operations_in(each, func.CallOp)
         names = {call.callee.root_reference.data for call in calls}
         new = [f for f in others if f.sym_name.data in names and f not in found]
@@ -98,14 +103,14 @@ def _called(body: Region, others: Sequence[Function]) -> list[Function]:
 
 
 def _globals_for(function: Function, kernel: Operation) -> list[Operation]:
-    """What stands beside the function and is read by name."""
+    """Return copies of the globals beside the function, if the kernel reads any."""
     reads = bool(operations_in(kernel, memref.GetGlobalOp))
     beside = function.parent.ops if reads and function.parent is not None else ()
     return [op.clone() for op in beside if isinstance(op, memref.GlobalOp)]
 
 
 def _attributions(block: Block, count: int, function: Function) -> None:
-    """Memory that a function asks for in its head is allocated in its body."""
+    """Replace memory in the signature of a function by allocations in its body."""
     for argument in list(block.args)[count:]:
         assert is_memref(argument.type)
         op = memref.AllocOp(argument.type)
@@ -116,7 +121,7 @@ def _attributions(block: Block, count: int, function: Function) -> None:
 
 
 def _strided_layouts(body: Region) -> None:
-    """Layouts that are affine maps as strides, wherever a type has one."""
+    """Convert layouts that are affine maps to strides, in all types of a body."""
     for block in [body.block, *_blocks_inside(body)]:
         for value in [*block.args, *(r for op in block.ops for r in op.results)]:
             new = _strided(value.type)
@@ -131,7 +136,7 @@ def _blocks_inside(body: Region) -> list[Block]:
 
 
 def _strided(type_: Attribute) -> Attribute:
-    """A memref whose layout is strides, and whose memory space is a number."""
+    """Return a memref type with a strided layout and a number as memory space."""
     if not is_memref(type_):
         return type_
     layout, space = type_.layout, type_.memory_space
@@ -149,7 +154,7 @@ def _strided(type_: Attribute) -> Attribute:
 
 
 def _widen(argument: SSAValue) -> None:
-    """A number travels as i64 or f64, and is cut to its type at the entry."""
+    """Pass a scalar as i64 or f64, and convert it to its type at the entry."""
     type_: Attribute = argument.type
     narrow: Operation | None = None
     if integer_width(type_) not in (None, 1, 64):
@@ -171,7 +176,7 @@ def _widen(argument: SSAValue) -> None:
 
 
 def _scatter_base(argument: SSAValue) -> None:
-    """``memref<f16>`` as the base of scatter tiles is an array of any length."""
+    """Give ``memref<f16>``, the base of scatter tiles, a dimension of dynamic size."""
     type_ = argument.type
     if not is_memref(type_) or type_.get_shape():
         return

@@ -1,7 +1,7 @@
-"""Numbers in text: dense constants that survive print and parse bit by bit.
+"""Print and read numbers so that dense constants keep every bit.
 
-xDSL's printer takes ``[0.0, -0.0]`` for a splat and its parser reads the hex form of
-a float inside ``dense<...>`` as an integer; both lose values silently.
+xDSL's printer treats ``[0.0, -0.0]`` as a splat, and its parser reads the hex form of a
+float inside ``dense<...>`` as an integer. Both change values silently.
 Source: MLIR, builtin attributes, "DenseIntOrFPElementsAttr".
 """
 
@@ -24,7 +24,7 @@ LONGEST_LIST = 100
 
 
 def splat_bytes(dense: builtin.DenseIntOrFPElementsAttr) -> bytes | None:
-    """The bytes of the one value that fills ``dense``, None if there are several."""
+    """Return the bytes of a splat's value. Return None if the elements differ."""
     data = dense.data.data
     size = dense.type.element_type.compile_time_size
     first = data[:size]
@@ -32,7 +32,7 @@ def splat_bytes(dense: builtin.DenseIntOrFPElementsAttr) -> bytes | None:
 
 
 def splat_value(attribute: Attribute) -> int | float | None:
-    """The number of a scalar or splat constant; booleans are 0 and 1."""
+    """Return the number of a scalar or splat constant; booleans are 0 and 1."""
     if isinstance(attribute, builtin.FloatAttr):
         return attribute.value.data
     if is_integer_attr(attribute):
@@ -50,7 +50,7 @@ def splat_value(attribute: Attribute) -> int | float | None:
 
 
 def make_splat(value: int | float, type_: Attribute) -> Attribute:
-    """The constant ``value`` of a scalar or vector type."""
+    """Return the constant ``value`` of a scalar or vector type."""
     if not is_vector(type_):
         if isinstance(type_, builtin.AnyFloat):
             return builtin.FloatAttr(float(value), type_)
@@ -69,12 +69,12 @@ def make_splat(value: int | float, type_: Attribute) -> Attribute:
 
 
 def with_type(dense: Dense, type_: Vector) -> Attribute:
-    """The same elements, row by row, under a vector type of another shape."""
+    """Return the same elements, row-major, with a vector type of another shape."""
     return builtin.DenseIntOrFPElementsAttr(type_, dense.data)  # pyright: ignore[reportArgumentType] (elements may be anything here)
 
 
 def wrap(value: int, bits: int) -> int:
-    """``value`` as a signed integer of ``bits`` bits; i1 is 0 or 1."""
+    """Wrap ``value`` to a signed integer of ``bits`` bits; i1 is 0 or 1."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
 

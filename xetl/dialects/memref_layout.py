@@ -1,4 +1,4 @@
-"""What the type of a memref says of its strides.  Source: MLIR, builtin memref."""
+"""Strides and memory spaces of memref types.  Source: MLIR, builtin memref."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineDimExpr
 from .base import is_integer_attr
 
 ENDLESS = 1 << 62
-"""The extent of an array whose length nobody said: masks say what is in it."""
+"""The extent of an array of unknown length; its accesses have masks."""
 
 
 _NAMED_SPACES = {
@@ -21,11 +21,15 @@ _NAMED_SPACES = {
     ("gpu.address_space", "workgroup"): 3,
     ("spirv.storage_class", "Workgroup"): 3,
 }
-"""Memory of a subgroup alone is like any other, but for who knows its address."""
+"""The numbers of named memory spaces. Private memory has the number of global memory:
+only its owner knows the address."""
 
 
 def memory_space_of(type_: builtin.MemRefType[Attribute]) -> int | None:
-    """The number of the memory space; 0 if none is given, None if it is no number."""
+    """Return the number of the memory space: 0 if the type has none.
+
+    Return None if the space is not a number and its name is unknown.
+    """
     space = type_.memory_space
     if isinstance(space, builtin.NoneAttr):
         return 0
@@ -35,7 +39,10 @@ def memory_space_of(type_: builtin.MemRefType[Attribute]) -> int | None:
 
 
 def strides_of(type_: builtin.MemRefType[Attribute]) -> list[int | None] | None:
-    """Strides in elements, None where unknown; None if the layout has no strides."""
+    """Return the strides in elements, with None for each unknown stride.
+
+    Return None if the layout has no strides.
+    """
     layout, shape = type_.layout, type_.get_shape()
     rank = len(shape)
     if isinstance(layout, builtin.StridedLayoutAttr):
@@ -63,12 +70,12 @@ def strides_of(type_: builtin.MemRefType[Attribute]) -> list[int | None] | None:
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides, in elements, of memory without gaps."""
+    """Return the strides, in elements, of a contiguous array in row-major order."""
     return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def has_static_layout(type_: builtin.MemRefType[Attribute]) -> bool:
-    """Whether shape and strides are all known from the type."""
+    """Whether the type gives all extents and strides."""
     strides = strides_of(type_)
     known = strides is not None and None not in strides
     return known and builtin.DYNAMIC_INDEX not in type_.get_shape()

@@ -1,4 +1,4 @@
-"""The base of our operation classes: a class statement and a docstring are enough.
+"""The base of our operation classes. A class statement defines an operation.
 
 ::
 
@@ -14,17 +14,18 @@
             "type($memref)"
         )
 
-A class with a ``name`` is defined as `irdl_op_definition` would.  Its constructor takes
-operands by position, then types of results that do not follow (see `type_rules`), then
-properties and regions in their order; other operands and properties by name,
-``attributes=`` and ``location=`` (docs/design/0001-seams.md, section 3).  Operands that
-are left out are absent, such regions empty.  A property may be given as a Python value
-(see `property_values`), a `MixedList` as integers and values.
+A class with a ``name`` is defined as by `irdl_op_definition`. Its constructor takes
+positional arguments: operands, then the result types that cannot be inferred (see
+`type_rules`), then properties and regions, each in the order of their definition. Other
+operands and properties are given by name, as are ``attributes=`` and ``location=``
+(docs/design/0001-seams.md, section 3). Operands that are left out are absent, regions
+that are left out are empty. A property may be given as a Python value (see
+`property_values`), a `MixedList` as integers and values.
 
-Several operands of any number of values: the property `operandSegmentSizes` says how
-many each has, as in MLIR.
+If several operands are variadic, the property `operandSegmentSizes` holds the number of
+values of each, as in MLIR.
 
-Operations that differ by their names alone are rows of a table; see `row`.
+Operations that differ only by their names are rows of a table; see `row`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from xdsl.traits import Commutative, OpTrait
 from xetl.imports import import_whole
 from xetl.locks import ForkSafeLock
 
-from .base import MixedList, Value, split_indices
+from .base import Value, mixed_lists, split_indices
 from .property_values import MAKERS, Defaults, Maker, default_properties, maker_of
 from .quick_verifier import install_quick_verifier
 from .type_rules import Types, infer_types, is_inferred, plan_types
@@ -60,18 +61,18 @@ Lists: TypeAlias = Sequence[str] | Sequence[Sequence[int]]
 
 SEGMENTS = irdl.AttrSizedOperandSegments.attribute_name
 FORMATS: dict[type[irdl.IRDLOperation], str] = {}
-"""The text of formats; a class without one has that of its base."""
+"""The assembly format of each class; a class without one uses that of its base."""
 
 
 class Common(TypedDict, total=False):
-    """Keywords that every constructor of ours takes."""
+    """Keyword arguments of all our constructors."""
 
     attributes: Mapping[str, Attribute | None] | None
     location: LocationAttr | None
 
 
 class _Plain(ABCMeta):
-    """Of classes that none is registered for: asking them runs no Python."""
+    """A metaclass without registered subclasses: `isinstance` runs no Python code."""
 
     __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
@@ -94,9 +95,10 @@ class XetlOp(irdl.IRDLOperation, metaclass=_Plain):
         """Define the operation ``name``.
 
         Args:
-            name: of the operation; None of a base class.
-            traits: what is known of it; it has those of its bases as well.
-            makers: what makes properties of Python values; see `property_values`.
+            name: the name of the operation; None for a base class.
+            traits: the traits of the operation, besides those of its bases.
+            makers: functions that make properties of Python values; see
+                `property_values`.
         """
         super().__init_subclass__(**others)
         if makers is not None:
@@ -127,7 +129,7 @@ class XetlOp(irdl.IRDLOperation, metaclass=_Plain):
         **named: object,
     ) -> None:
         """Build from operands and types; see the module's docstring."""
-        # As xDSL's constructor, which takes three times as long for what few need.
+        # Does the same as xDSL's constructor, which takes three times as long.
         facts = _facts_of(type(self))
         types: Sequence[Any] = ()
         others: Sequence[Any] = ()
@@ -161,17 +163,12 @@ class XetlOp(irdl.IRDLOperation, metaclass=_Plain):
             successors=flatten(successors, Block),
         )
 
-    def verify_lists(self) -> None:
-        """Check that each `MixedList` has a value for each of its gaps."""
-        for each in _facts_of(type(self)).lists.values():
-            each.check(self)
-
 
 _DEFINING = ForkSafeLock()
 
 
 def _define_later(cls: type[XetlOp]) -> None:
-    """Have xDSL define an operation when its definition is first asked for.
+    """Let xDSL define an operation when its definition is first needed.
 
     A kernel uses a fifth of all operations; defining one takes 0.2 ms.
     """
@@ -182,12 +179,12 @@ def _define_later(cls: type[XetlOp]) -> None:
             if not made:
                 definition = irdl.OpDef.from_pyrdl(cls)
                 _count_segments(definition)
-                install_quick_verifier(definition)
+                install_quick_verifier(definition, mixed_lists(cls))
                 before = getattr(cls, "verify_", None)
                 found = irdl.get_accessors_from_op_def(definition, before)
-                # Last: what comes before is there, even if Ctrl-C has come between.
+                # Set last, so that the other members exist even after a Ctrl-C.
                 found["get_irdl_definition"] = found.pop("get_irdl_definition")
-                # At once: xDSL understands no class that has some of these.
+                # All at once: xDSL fails on a class that has only some of these.
                 made.update(found)
             for name, each in made.items():
                 setattr(cls, name, each)
@@ -197,7 +194,7 @@ def _define_later(cls: type[XetlOp]) -> None:
 
 
 def _count_segments(definition: irdl.OpDef) -> None:
-    """Keep how many values each operand has, where that does not follow."""
+    """Add the property of segment sizes if several operands are variadic."""
     if sum(isinstance(each, irdl.VariadicDef) for _, each in definition.operands) > 1:
         definition.options.append(irdl.AttrSizedOperandSegments(as_property=True))
         definition.properties[SEGMENTS] = irdl.PropertyDef(
@@ -215,9 +212,9 @@ def row(base: type[OpT], name: str, text: str, *, commutes: bool = False) -> typ
     ``class AddfOp(FloatBinaryOp, name="arith.addf")`` with a docstring.
 
     Args:
-        base: defines operands, results, text and checks.
-        name: of the operation; its words are the name of the class.
-        commutes: whether its sides may swap.
+        base: the class that defines operands, results, text and checks.
+        name: the name of the operation; the name of the class is made of its words.
+        commutes: whether the operation is commutative.
     """
     words = name.partition(".")[2].replace(".", "_").split("_")
     module = sys._getframe(1).f_globals["__name__"]  # pyright: ignore[reportPrivateUsage]
@@ -236,7 +233,7 @@ _T = TypeVar("_T")
 
 
 def flatten(groups: Iterable[_T | Sequence[_T] | None], kind: type[_T]) -> list[_T]:
-    """All of ``kind``, of groups that are one, several or None."""
+    """Return all objects of class ``kind`` in groups: one, several or None."""
     found: list[_T] = []
     for group in groups:
         if isinstance(group, kind):
@@ -264,7 +261,7 @@ _BY_FORMAT = {"parse": _parse_by_format, "print": _print_by_format}
 
 
 class _Facts:
-    """What the constructor needs of a definition, gathered once."""
+    """The data of a definition that the constructor needs, gathered once."""
 
     def __init__(self, op_type: type[XetlOp]) -> None:
         definition = op_type.get_irdl_definition()
@@ -285,12 +282,7 @@ class _Facts:
             for accessor, (name, kind) in definition.accessor_names.items()
             if kind == "property"
         }
-        found = [v for c in op_type.mro() for v in vars(c).values()]
-        self.lists = {
-            self._operands[each.values]: each
-            for each in found
-            if isinstance(each, MixedList)
-        }
+        self.lists = {self._operands[x.values]: x for x in mixed_lists(op_type)}
         constants = {each.static for each in self.lists.values()}
         self._positional = [
             each for each in self._makers.values() if each[0] not in constants
@@ -317,7 +309,7 @@ class _Facts:
     def split(
         self, given: Sequence[Any]
     ) -> tuple[Sequence[Operand], Sequence[Attribute], Sequence[Any]]:
-        """Arguments as operands, None for those left out, types, and what follows."""
+        """Split arguments into operands (None if left out), types, and all others."""
         count = self._operand_count
         for index, each in enumerate(given[:count]):
             if isinstance(each, Attribute | Region):
@@ -332,7 +324,7 @@ class _Facts:
     def take_others(
         self, others: Sequence[Any], regions: Sequence[Any], known: dict[str, Attribute]
     ) -> Sequence[Region | Sequence[Region] | None]:
-        """All regions, empty ones for those left out; adds properties to ``known``."""
+        """Return all regions, empty if left out; add properties to ``known``."""
         found, rest = list(regions), iter(self._positional)
         for each in others:
             if isinstance(each, Region):
@@ -347,7 +339,7 @@ class _Facts:
         return [*found, *(Region() for _ in range(self.region_count - len(found)))]
 
     def values(self, operands: Sequence[Operand]) -> list[Sequence[SSAValue]]:
-        """The values of each operand of the definition."""
+        """Return the values of each operand of the definition."""
         groups = [_values_of(each) for each in operands]
         fits = len(groups) == self._operand_count and not any(
             is_single and len(group) != 1
@@ -364,7 +356,7 @@ class _Facts:
         given: Sequence[Any],
         properties: Mapping[str, Attribute],
     ) -> Sequence[Sequence[Attribute]]:
-        """The types of all results, ``given`` those that have no rule."""
+        """Return the types of all results; ``given`` are the types without a rule."""
         if len(given) != len(self._given):
             found = f"expected {len(self._given)} types, found {len(given)}"
             raise TypeError(f"`{self._name}`: {found}")
@@ -382,7 +374,7 @@ class _Facts:
         named: Mapping[str, Any],
         known: dict[str, Attribute],
     ) -> Sequence[Operand]:
-        """Operands with those that have a name; adds the properties to ``known``."""
+        """Return the operands with the named ones; add properties to ``known``."""
         found = list(operands)
         for name, value in named.items():
             index = self._operands.get(name)
@@ -400,7 +392,7 @@ class _Facts:
     def split_lists(
         self, operands: Sequence[Operand], known: dict[str, Attribute]
     ) -> tuple[Sequence[Operand], dict[str, Attribute]]:
-        """The values of each `MixedList` as operands, its constants as a property."""
+        """Split each `MixedList` into operands and a property of its constants."""
         found, constants = list(operands), dict[str, Attribute]()
         for index, each in self.lists.items():
             given = cast("Sequence[int | Value]", found[index] or ())
@@ -426,14 +418,14 @@ def _values_of(operand: Operand) -> Sequence[SSAValue]:
 
 
 def operations_of(*modules: str | ModuleType) -> list[type[Operation]]:
-    """The operations that modules define, in the order of their text."""
+    """Return the operations that modules define, in source order."""
     found: list[type[Operation]] = []
     for each in modules:
         module = each if isinstance(each, ModuleType) else sys.modules[each]
         for value in vars(module).values():
             if not isinstance(value, type) or value.__module__ != module.__name__:
                 continue
-            # `issubclass` of an abstract class asks all its subclasses.
+            # `issubclass` of an abstract class would check all its subclasses.
             if XetlOp in value.__mro__ and "name" in vars(value):
                 found.append(cast("type[XetlOp]", value))
     return found

@@ -1,13 +1,12 @@
-"""Text to IR: keeps line and column, reads hex floats, knows both XeTile spellings.
+"""Parse text to IR, with line and column, hex floats and both XeTile spellings.
 
-In the generic form of the released dialect kinds are MLIR's enumerations
+The generic form of the released dialect differs: kinds are MLIR's enumerations
 (`#vector.kind<add>`, `0 : i64` for an atomic `addf`), dimensions of a broadcast have
 another name, and a scattered store has its mask last.
 
-Text of memref types: layouts by `affine_map`, and the RFC's ``slm``.
-
-A layout that is linear in the indices is read as strides, ``strided<...>``; one that
-permutes whole dimensions stays as it is. Others cannot be launched, and are refused.
+Memref types may have layouts by `affine_map`, and the RFC's ``slm``. A layout that is
+linear in the indices is read as strides, ``strided<...>``; one that permutes whole
+dimensions stays as it is. Other layouts cannot be launched, and are refused.
 
 Source: MLIR, "MemRefType", layout; XeTile RFC, appendix 2.4 (``slm``).
 """
@@ -61,10 +60,10 @@ from .upstream.xegpu import XeGPUHints
 from .xetile import OTHER_SPELLINGS, XeTile
 
 _SHARED = builtin.IntegerAttr(3, builtin.i64)
-"""Where the RFC writes ``slm``."""
+"""The memory space that the RFC writes as ``slm``."""
 
 _Terms = dict[int | None, int | None]
-"""Factor of each dimension, and of 1 under None; a factor of None is not known."""
+"""The factor of each dimension, and the constant (key None). None: it is not known."""
 
 
 class MemRefTextParser(AttrParser):
@@ -105,7 +104,7 @@ class MemRefTextParser(AttrParser):
     def _strided(
         self, layout: builtin.MemRefLayoutAttr, rank: int, position: int
     ) -> builtin.MemRefLayoutAttr:
-        """The layout, as strides where they follow from a map."""
+        """Return the layout, as strides if they follow from a map."""
         if not isinstance(layout, builtin.AffineMapAttr):
             return layout
         map_ = layout.data
@@ -123,7 +122,7 @@ class MemRefTextParser(AttrParser):
 
 
 def _strides(map_: AffineMap) -> builtin.StridedLayoutAttr | None:
-    """The strides and the offset of a linear map with one result."""
+    """Return strides and offset of a linear map with one result, or None."""
     terms = _terms(map_.results[0]) if len(map_.results) == 1 else None
     if terms is None:
         return None
@@ -132,7 +131,7 @@ def _strides(map_: AffineMap) -> builtin.StridedLayoutAttr | None:
 
 
 def _terms(expr: AffineExpr) -> _Terms | None:
-    """The factors of a linear expression; None if it is not linear."""
+    """Return the factors of a linear expression. Return None if it is not linear."""
     match expr:
         case AffineConstantExpr():
             return {None: expr.value}
@@ -159,7 +158,7 @@ def _sum(left: _Terms, right: _Terms, dim: int | None) -> int | None:
 
 
 def _product(left: _Terms, right: _Terms) -> _Terms | None:
-    """One of both must be a number."""
+    """Multiply two expressions. Return None unless one of them is a number."""
     if set(right) != {None}:
         left, right = right, left
     if set(right) != {None}:
@@ -181,14 +180,14 @@ _RFC_ATTRIBUTES = ("wg_map", "sg_map", "xe_map", "tile_attr")
 
 
 class XetlContext(Context):
-    """A context that takes attributes it does not know, but no such operations.
+    """A context that accepts unknown attributes, but no unknown operations.
 
     Modules carry discardable attributes of other dialects (`#spirv....`): these are
-    kept as text and ignored.  In our own dialect an unknown name is a mistake.
+    kept as text and ignored. An unknown name of our own dialect is an error.
     """
 
     def get_optional_attr(self, name: str) -> type[ir.Attribute] | None:
-        """The attribute class, or one that keeps the text."""
+        """Return the attribute class, or one that keeps the text."""
         known = super().get_optional_attr(name)
         if known is None and not _is_ours(name):
             known = builtin.UnregisteredAttr.with_name_and_type(name, False)
@@ -196,7 +195,7 @@ class XetlContext(Context):
         return known
 
     def get_optional_type(self, name: str) -> type[ir.TypeAttribute] | None:
-        """The class of a type, or one that keeps the text."""
+        """Return the class of a type, or one that keeps the text."""
         known = super().get_optional_type(name)
         if known is None and not _is_ours(name):
             made = builtin.UnregisteredAttr.with_name_and_type(name, True)
@@ -210,7 +209,7 @@ def _is_ours(name: str) -> bool:
 
 
 def make_context(extra: Iterable[ir.Dialect] = ()) -> Context:
-    """A context with all our dialects, and ``extra`` ones in place of ours."""
+    """Return a context with all our dialects; ``extra`` dialects replace ours."""
     chosen = {dialect.name: dialect for dialect in (*DIALECTS, *extra)}
     context = XetlContext()
     for dialect in chosen.values():
@@ -230,14 +229,14 @@ def _llvm() -> ir.Dialect:
 
 
 _RARE = {"xsmm": _xsmm, "llvm": _llvm}
-"""Dialects that few texts have: loaded when the first name of theirs is read."""
+"""Rare dialects, which are loaded when the parser reads the first of their names."""
 
 
 class _HexElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
-    """``0xFF800000`` in a dense constant: the bits of a float, if it is one."""
+    """A hex number such as ``0xFF800000`` in a dense constant: the bits of a float."""
 
     def to_type(self, parser: AttrParser, type: ir.Attribute):
-        """The bits as a number of ``type``."""
+        """Return the bits as a number of ``type``."""
         if not isinstance(type, builtin.AnyFloat):
             return super().to_type(parser, type)  # pyright: ignore[reportArgumentType]
         assert isinstance(self.value, int)
@@ -252,7 +251,7 @@ _MOST_BITS = 64
 
 
 def _too_large(type_: ir.Attribute | None) -> str | None:
-    """Why nobody can compute with a type; None if one can."""
+    """Return why a type has too many elements. Return None if it does not."""
     if isinstance(type_, builtin.VectorType):
         most, count = config.max_tile_elements, prod(type_.get_shape())
         if count > most:
@@ -263,7 +262,7 @@ def _too_large(type_: ir.Attribute | None) -> str | None:
 
 
 class XetlParser(HostCodeParser, MemRefTextParser):
-    """Reads text; every operation gets the place of its name as its location."""
+    """A parser that gives every operation the position of its name as location."""
 
     def __init__(
         self,
@@ -273,7 +272,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         *,
         keeps_locations: bool = True,
     ) -> None:
-        """Read ``text``; with ``keeps_locations`` its own ``loc(...)`` count."""
+        """Read ``text``; ``keeps_locations``: whether its ``loc(...)`` are used."""
         super().__init__(ctx, text, name)
         self.use_fast_words(text, name)
         self._keeps_locations = keeps_locations
@@ -282,15 +281,15 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         self._line_starts = [0, *(end + 1 for end in ends)]
         self._name_positions: list[int] = []
         self.forward_positions: dict[str, int] = {}
-        """Where values that are not defined yet were used first."""
+        """The positions where values were used first, before their definition."""
 
     @property
     def operation_position(self) -> int:
-        """Where the name of the operation that is being read stands."""
+        """The position of the name of the operation that is being parsed."""
         return self._name_positions[-1] if self._name_positions else self.pos
 
     def parse_optional_type(self) -> ir.TypeAttribute | None:
-        """A type, unless it is so large that its constants would take all memory."""
+        """Parse a type; refuse one whose constants would take all memory."""
         start = self.pos
         found = super().parse_optional_type()
         problem = _too_large(found)
@@ -307,14 +306,14 @@ class XetlParser(HostCodeParser, MemRefTextParser):
     def resolve_operand(
         self, operand: UnresolvedOperand, type: ir.AttributeInvT
     ) -> ir.SSAValue[ir.AttributeInvT]:
-        """The value, now or once it is defined."""
+        """Return the value, or a forward reference if it is not defined yet."""
         name = operand.operand_name
         if name not in self.ssa_values and name not in self.forward_ssa_references:
             self.forward_positions[name] = operand.span.start
         return super().resolve_operand(operand, type)
 
     def parse_operation(self) -> ir.Operation:
-        """Parse an operation and locate it, unless the text does."""
+        """Parse an operation and set its location, unless the text states one."""
         op = super().parse_operation()
         position = self._name_positions.pop()
         if isinstance(op.location, builtin.UnknownLoc) or not self._keeps_locations:
@@ -326,8 +325,8 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         return op
 
     def _parse_generic_operation(self, op_type: type[ir.Operation]) -> ir.Operation:
-        # MLIR writes flags that are not set; the custom form and our passes leave
-        # them out, and equal operations should look equal.
+        # MLIR writes flags that are not set. The custom form and our passes leave them
+        # out, so this does the same: equal operations should look equal.
         op = super()._parse_generic_operation(op_type)
         for name, value in list(op.properties.items()):
             if isinstance(value, FlagsAttr) and not value.data:
@@ -349,7 +348,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         # xDSL knows neither the metadata of `fused<"a pass">[...]` nor ranges.
         token = self._current_token.text
         if token.startswith("#") and token not in self.attribute_aliases:
-            self._consume_token()  # MLIR prints aliases of places at the end
+            self._consume_token()  # MLIR prints aliases of locations at the end
             return builtin.UnknownLoc()
         if token != "fused":
             found = super()._parse_location()
@@ -369,7 +368,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         return builtin.FusedLoc(tuple(parts), metadata)
 
     def _parse_file_metadata_dictionary(self) -> None:
-        """Go behind ``{-# ... #-}``: what tools of others have written down."""
+        """Skip ``{-# ... #-}``: metadata of other tools."""
         while not self._parse_optional_token(MLIRTokenKind.FILE_METADATA_END):
             if self._current_token.kind == MLIRTokenKind.EOF:
                 self.raise_error("expected '#-}' at the end of the metadata")
@@ -394,9 +393,10 @@ class XetlParser(HostCodeParser, MemRefTextParser):
 def parse_module(
     text: str, filename: str = "<text>", context: Context | None = None
 ) -> builtin.ModuleOp:
-    """Parse a module; xDSL's ParseError tells where the text is wrong.
+    """Parse a module without verifying it.
 
-    Operations are not verified: ``module.verify()`` does that.
+    Raises:
+        ParseError: xDSL's; it has the position of the error in the text.
     """
     parser = XetlParser(context or make_context(), text, filename)
     return parser.parse_module()
@@ -405,7 +405,7 @@ def parse_module(
 # Generic form -------------------------------------------------------------------------
 
 
-# In the order MLIR had when that dialect was released.
+# In MLIR's order at the time of the dialect's release.
 _ATOMIC_KINDS = (
     *("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins"),
     *("minu", "mulf", "muli", "ori", "andi", "maxnumf", "minnumf", "xori"),
@@ -414,7 +414,7 @@ _PROPERTIES = {"broadcast_dim": "broadcast_dims", "reduction_dim": "reduction_di
 
 
 def settle(op: ir.Operation) -> None:
-    """Rewrite an operation of our dialect that was read in generic form, in place."""
+    """Rewrite in place an operation of our dialect that was read in generic form."""
     for old, new in _PROPERTIES.items():
         for found in (op.properties, op.attributes):
             if old in found:

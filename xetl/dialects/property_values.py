@@ -1,9 +1,9 @@
-"""Attributes of properties, made of the Python values that constructors take.
+"""Convert the Python values that constructors take to attributes of properties.
 
-A number becomes an ``i64`` (or of the type that the definition fixes), a text a
-`StringAttr`, True a `UnitAttr`, a list a dense array or an array of texts; any other
-class of attribute is called with the value.  ``makers`` of a class statement override
-that by the name of the property, ``WORDS`` turns a word into its number.
+A number becomes an ``i64`` (or the type that the definition fixes), a string a
+`StringAttr`, True a `UnitAttr`, a list a dense array or an array of strings. Any other
+attribute class is called with the value. ``makers`` of a class statement override this
+for a property, and ``WORDS`` turns a word into its number.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from .base import dense_i64
 Maker: TypeAlias = Callable[[Any], "Attribute | None"]
 
 Defaults: TypeAlias = Callable[[Mapping[str, Attribute]], dict[str, Attribute]]
-"""From the types of operands and results, by name, to properties that texts and callers
-leave out; ``DEFAULTS`` of an operation."""
+"""Computes the properties that texts and callers leave out, from the types of operands
+and results by name; ``DEFAULTS`` of an operation."""
 
 MAKERS: dict[type[IRDLOperation], Mapping[str, Maker]] = {}
-"""What class statements say, by the names of properties."""
+"""The ``makers`` of each class statement, by the name of the property."""
 
 
 def default_properties(
     op_type: type[IRDLOperation], types: Sequence[Sequence[Attribute] | None]
 ) -> dict[str, Attribute]:
-    """The properties that follow from the types of all operands, then results."""
+    """Return the properties that follow from the types of operands and results."""
     make: Defaults | None = getattr(op_type, "DEFAULTS", None)
     if make is None:
         return {}
@@ -54,10 +54,10 @@ def default_properties(
 
 
 def maker_of(op_type: type[IRDLOperation], name: str, definition: PropertyDef) -> Maker:
-    """The function from a value to the attribute of a property, or to None.
+    """Return the function that makes the attribute of a property from a value.
 
-    An optional property is left out where its value is None, False or empty, or is its
-    default.
+    The function returns None for an optional property whose value is None, False, empty
+    or its default: the property is then left out.
     """
     given = (MAKERS[each].get(name) for each in op_type.mro() if each in MAKERS)
     make = next(given, None) or _maker_of(op_type, definition)

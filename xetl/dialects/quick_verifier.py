@@ -1,6 +1,6 @@
-"""Checks operations against their definitions: in less time than xDSL, and all types.
+"""Check operations against their definitions faster than xDSL, with inferred types.
 
-Where the quick way finds something wrong, xDSL's verifier says what.
+If the quick check fails, xDSL's verifier makes the message.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
+from .base import MixedList
 from .type_rules import type_problem
 
 
-def install_quick_verifier(definition: irdl.OpDef) -> None:
-    """Check types that follow from others as well, and make the rest quick."""
+def install_quick_verifier(definition: irdl.OpDef, lists: Sequence[MixedList]) -> None:
+    """Install a quick verifier that also checks mixed lists and inferred types."""
     check = quick_verifier(definition) or partial(irdl.OpDef.verify, definition)
 
     def verify(op: irdl.IRDLOperation) -> None:
         check(op)
+        for each in lists:
+            each.check(op)
         problem = type_problem(op)
         if problem is not None:
             raise VerifyException(problem)
@@ -30,7 +33,10 @@ def install_quick_verifier(definition: irdl.OpDef) -> None:
 
 
 def quick_verifier(definition: irdl.OpDef) -> QuickVerifier | None:
-    """None where there are regions, successors or segments: xDSL knows them."""
+    """Return a quick verifier for a definition.
+
+    Return None if it has regions, successors or segments: xDSL verifies these.
+    """
     places = [
         place
         for place, (_, each) in enumerate(definition.operands)
@@ -50,7 +56,7 @@ def quick_verifier(definition: irdl.OpDef) -> QuickVerifier | None:
 
 
 class QuickVerifier:
-    """Stands for `OpDef.verify` of one definition."""
+    """A replacement of `OpDef.verify` for one definition."""
 
     def __init__(self, definition: irdl.OpDef, variadic: int | None = None) -> None:
         self._definition = definition
@@ -98,7 +104,7 @@ class QuickVerifier:
     def _groups(
         self, operands: Sequence[SSAValue]
     ) -> Sequence[Sequence[Attribute]] | None:
-        """Types for each operand of the definition; None if their number is wrong."""
+        """Return the types of each operand. Return None if their number is wrong."""
         types = [value.type for value in operands]
         spare = len(types) - len(self._operands)
         place = self._variadic

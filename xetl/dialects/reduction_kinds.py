@@ -1,11 +1,12 @@
-"""The kinds of reductions: what each means, for every pass and every backend.
+"""The meaning of each kind of reduction, for every pass and every backend.
 
-A reduction starts from the identity of its kind, so the sum of -0.0s is -0.0, as IEEE
-754 adds them, and `maxnumf` of NaN alone is NaN. Sums and products of f16 and bf16 run
-in f32. One bit counts modulo 2; as a signed number, true is -1.
+A reduction starts from the identity of its kind, so the sum of -0.0s is -0.0, as in
+IEEE 754, and `maxnumf` of NaN alone is NaN. Sums and products of f16 and bf16 run in
+f32. Sums of i1 are modulo 2; as a signed number, true is -1.
 
 Source: MLIR, `#vector.kind`, `arith::AtomicRMWKind`; LLVM, `llvm.vector.reduce.*`.
-MLIR spells atomics differently (`addf`, `maxs`), which is accepted and made one here.
+MLIR spells atomics differently (`addf`, `maxs`): this module accepts both spellings and
+converts them to one.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ class OnIntegers:
     """A kind on integers.
 
     Attributes:
-        operation: of `arith`.
-        identity: by the number of bits.
-        on_bits: the bitwise kind that it is on i1.
+        operation: the operation of `arith`.
+        identity: computes the identity from the number of bits.
+        on_bits: the bitwise kind that is equal to it on i1.
         atomic: the name in `arith::AtomicRMWKind`.
         llvm: the name in `llvm.vector.reduce.*`.
-        numpy: the ufunc; of unsigned numbers for the kinds that say so.
+        numpy: the ufunc; for unsigned kinds it is for unsigned numbers.
     """
 
     operation: Any
@@ -114,22 +115,22 @@ _KINDS: dict[str, tuple[OnFloats | None, OnIntegers | None]] = {
         None,
     ),
 }
-"""The order is that of MLIR's enum: `#vector.kind` holds the number."""
+"""All kinds in the order of MLIR's enum, as `#vector.kind` holds the number."""
 
 ON_FLOATS = {kind: floats for kind, (floats, _) in _KINDS.items() if floats}
 ON_INTEGERS = {kind: integers for kind, (_, integers) in _KINDS.items() if integers}
 KINDS = tuple(_KINDS)
 SUMS = ("add", "mul")
-"""The kinds that round: in f16 and bf16 they run in f32."""
+"""The kinds that round; for f16 and bf16 they run in f32."""
 
 
 def operation_of(kind: str, element: Attribute) -> Any:
-    """The class of the operation that combines two values of a type."""
+    """Return the class of the operation that combines two values of a type."""
     return _of(kind, element).operation
 
 
 def identity_of(kind: str, element: Attribute) -> float | int:
-    """The number that combined with another leaves it as it is."""
+    """Return the identity of a kind: combined with a number it gives this number."""
     identity = _of(kind, element).identity
     if not callable(identity):
         return identity
@@ -139,12 +140,12 @@ def identity_of(kind: str, element: Attribute) -> float | int:
 
 
 def atomic_name(kind: str, element: Attribute) -> str:
-    """How `memref.atomic_rmw` spells a kind."""
+    """Return the name of a kind in `memref.atomic_rmw`."""
     return kind if kind == "assign" else _of(kind, element).atomic
 
 
 def sums_run_in(kind: str, element: Attribute) -> Attribute:
-    """The type a reduction runs in: sums and products of f16 and bf16 run in f32."""
+    """Return the type a reduction runs in: f32 for sums and products of 16 bits."""
     narrow = isinstance(element, builtin.Float16Type | builtin.BFloat16Type)
     return builtin.f32 if narrow and kind in SUMS else element
 
@@ -164,7 +165,7 @@ _SPELLINGS = {
 
 
 def normalize_kind(kind: str) -> str:
-    """The one spelling of a kind; a VerifyException if there is no such kind."""
+    """Return our spelling of a kind. Raise a VerifyException for an unknown kind."""
     name = _SPELLINGS.get(kind, kind)
     if name not in ATOMIC_KINDS:
         known = ", ".join(ATOMIC_KINDS)
@@ -173,7 +174,7 @@ def normalize_kind(kind: str) -> str:
 
 
 def kind_attribute(kind: str) -> builtin.StringAttr:
-    """The kind in its one spelling, as operations have it."""
+    """Return a kind in our spelling, as the attribute of an operation."""
     return builtin.StringAttr(normalize_kind(kind))
 
 

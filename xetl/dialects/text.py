@@ -1,6 +1,6 @@
-"""The text of a module as a user hands it over: parsed, verified, of single blocks.
+"""Read the text of a module from a user: parse, verify and merge blocks.
 
-Whatever is wrong becomes an `IRError` with the line and column of the text.
+Every problem becomes an `IRError` with the line and column of the text.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Function = gpu.FuncOp | func.FuncOp
 def read_module(text: str, dialects: Iterable[Dialect] = ()) -> ModuleOp:
     """Parse and verify ``text``; every function gets its level.
 
-    ``dialects``: those it may have besides ours.
+    ``dialects``: dialects that the text may use besides ours.
 
     Raises:
         IRError: the text is wrong.
     """
-    # Errors point into this text, not into what it was made of.
+    # Errors point into this text, not into the source that it was made of.
     parser: XetlParser | None = None
     try:
         parser = XetlParser(make_context(dialects), text, FILE, keeps_locations=False)
@@ -51,7 +51,7 @@ def read_module(text: str, dialects: Iterable[Dialect] = ()) -> ModuleOp:
 
 
 def kernels_of(module: ModuleOp) -> list[Function]:
-    """Functions of a device; without a `gpu.module` any function may be one."""
+    """Return the device functions; without a `gpu.module` any function may be one."""
     functions = functions_of(module)
     tops = [function.parent_op() for function in functions]
     if not operations_in(module, gpu.ModuleOp):
@@ -60,7 +60,7 @@ def kernels_of(module: ModuleOp) -> list[Function]:
 
 
 def functions_of(module: ModuleOp) -> list[Function]:
-    """All functions that have a body, in the order of the text."""
+    """Return all functions that have a body, in the order of the text."""
     return [
         op
         for op in module.walk()
@@ -69,7 +69,7 @@ def functions_of(module: ModuleOp) -> list[Function]:
 
 
 def qualified_name(function: Function) -> str:
-    """The name with those of the modules around it: ``kernels::gemm``."""
+    """Return the name with those of the modules around it: ``kernels::gemm``."""
     _, *modules = around(function, Operation)
     found = [each.properties.get("sym_name") for each in (function, *modules[:-1])]
     names = [each.data for each in found if isinstance(each, StringAttr)]
@@ -77,7 +77,7 @@ def qualified_name(function: Function) -> str:
 
 
 def error_at(text: str, op: Operation, message: str, code: str) -> IRError:
-    """An error about an operation of the text."""
+    """Return an error about an operation of the text."""
     place = location_of(op)
     if place is None:
         return IRError(f"`{op.name}`: {message}", code=code)
@@ -92,7 +92,7 @@ RUNS_ALL = "backend `reference` runs every operation"
 def cannot_run(
     op: Operation, backend: str, reason: str, help_: str | None = RUNS_ALL
 ) -> IRError:
-    """The error about an operation that a backend has no code for."""
+    """Return the error about an operation that a backend cannot run."""
     line, column = location_of(op) or (None, None)
     return IRError(
         f"backend `{backend}` cannot run `{op.name}` here: {reason}",
@@ -106,7 +106,7 @@ def cannot_run(
 
 
 def location_of(op: Operation) -> tuple[int, int] | None:
-    """Line and column in the text; of the operation around it if it has none."""
+    """Return line and column in the text, of the operation or of one around it."""
     for each in around(op, Operation):
         location = innermost(each.location)
         if location is not None:
@@ -123,7 +123,7 @@ def _verify(text: str, module: ModuleOp) -> None:
 
 
 def _merge_blocks(text: str, region: Region) -> bool:
-    """One block of a chain of them, if it is one; other graphs are refused."""
+    """Merge a chain of blocks into one block; refuse other control flow graphs."""
     if len(region.blocks) < 2:
         return False
     entry = region.blocks[0]
@@ -169,17 +169,17 @@ Table = dict[str, Operation]
 
 
 def check_symbols(module: ModuleOp) -> None:
-    """Check the names of a module and of those inside.
+    """Check the names in a module and in the modules inside.
 
     Raises:
-        LocatedVerifyException: a name is given twice, or a call does not fit.
+        LocatedVerifyException: a name is defined twice, or a call does not fit.
     """
     tables = operations_in(module, ModuleOp, gpu.ModuleOp)
     for holder in tables:
         table = _table(holder)
         for function in table.values():
             if isinstance(function, ModuleOp | gpu.ModuleOp):
-                continue  # what is called there is looked for there
+                continue  # its calls use its own table
             for op in operations_in(function, func.CallOp):
                 _check_call(op, table)
 
@@ -213,25 +213,28 @@ def _check_call(call: func.CallOp, table: Table) -> None:
 
 
 FILE = "<text>"
-"""What errors call a text that came from no file."""
+"""The file name in errors about a text that came from no file."""
 
 _UNKNOWN = re.compile(r"(?:Operation |')([\w.]+)'? is not registered")
 _UNDEFINED = re.compile(r"values? used but not defined: \[%([^\],]+)")
 
-_CLEARER = {"in block definition": "an operation or '}' expected"}
+_CLEARER = {
+    "in block definition": "an operation or '}' expected",
+    "Expected shape type.": "a shape and a type of elements expected, such as 8x16xf32",
+}
 
 OF_LANES = (
     *("gpu.shuffle", "gpu.rotate", "gpu.subgroup_reduce", "gpu.subgroup_broadcast"),
     *("gpu.all_reduce", "gpu.ballot", "vector.warp_execute_on_lane_0"),
 )
-"""Operations of single work items; a XeTile program is a whole subgroup."""
+"""Operations of single work-items, which XeTile does not have: it has subgroups."""
 
 
 def parse_error(text: str, parser: XetlParser | None, error: Exception) -> IRError:
-    """What stopped the parser, or (None) kept it from reading the first word.
+    """Return the error for an exception of the parser, which is None before it starts.
 
-    A ParseError has its place.  Other exceptions are of attributes and types that are
-    checked while they are made: the operation that is read is the place.
+    A ParseError has a position. Other exceptions come from the checks of attributes and
+    types: their position is that of the operation that is being parsed.
     """
     if isinstance(error, RecursionError):
         return IRError("the text nests too deeply", code="X0701")
@@ -248,15 +251,16 @@ def parse_error(text: str, parser: XetlParser | None, error: Exception) -> IRErr
         message = f"value %{name} is used but not defined"
         return _at(text, message, start, len(name) + 1)
     unknown = _UNKNOWN.search(message)
-    if unknown is not None:  # the parser stands behind the name by now
+    if unknown is not None:  # the parser is already behind the name
         start = max(text.rfind(unknown[1], 0, start), 0)
         return _unknown(text, unknown[1], message, start, parser)
     if start >= len(text.rstrip()):
         return _at(text, "the text ends too early", start, 1)
     if message.startswith("Could not parse entire input"):
         message = "an operation is expected, or the end of the text"
-    if not _says_what_follows(message) and _begins_line(text, start):
-        # A value that does not fit is found when the next line is looked at.
+    is_label = text[start] == "^"
+    if not (is_label or _says_what_follows(message)) and _begins_line(text, start):
+        # The parser reports a wrong value only when it is at the next line.
         start = _operation_position(parser)
     return _at(text, message, start, max(1, error.span.end - error.span.start))
 
@@ -276,9 +280,12 @@ def _unknown(
 
 
 def _near(name: str, parser: XetlParser | None) -> str | None:
-    """The operation of the same dialect that may have been meant."""
+    """Suggest a similar operation of the same dialect, or list the dialects."""
     dialect, _, own = name.partition(".")
     names = (op.name.partition(".") for op in parser.ctx.loaded_ops) if parser else ()
+    dialects = sorted(parser.ctx.registered_dialect_names) if parser else []
+    if own and dialect not in dialects:
+        return f"the dialects are {', '.join(dialects)}"
     found = suggest(own, [own for of, _, own in names if of == dialect])
     return None if found is None else f"did you mean `{dialect}.{found}`?"
 
@@ -314,7 +321,7 @@ def text_error(
     length: int,
     help_: str | None = None,
 ) -> IRError:
-    """An error with a place of the text and its line."""
+    """Return an error with a position in the text and the line there."""
     lines = text.split("\n")
     return IRError(
         message,

@@ -1,8 +1,8 @@
-"""Traits: what operations do with memory, and with the elements of matrices.
+"""Traits: effects of operations on memory, and their use of elements of matrices.
 
-How values are spread over subgroups follows from these alone: `propagate-wg-maps`
-relates the maps of operands and results by them, and `distribute-to-subgroups` splits
-an operation by its trait.
+The distribution over subgroups follows from the traits: `propagate-wg-maps` relates the
+maps of operands and results by them, and `distribute-to-subgroups` splits an operation
+by its trait.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from xdsl.ir import Operation
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, OpTrait
 
 READS_AND_WRITES = (MemoryReadEffect(), MemoryWriteEffect())
-"""Such an operation is neither removed nor moved across others with effects."""
+"""An operation with these is neither removed nor moved across others with effects."""
 
 
 class ElementTrait(OpTrait):
-    """Which elements of the operands an element of the result depends on."""
+    """A statement which elements of the operands a result element depends on."""
 
 
 class Elementwise(ElementTrait):
-    """On those at the same place; scalar operands serve all elements."""
+    """A result element depends on the elements at its position, and on scalars."""
 
 
 class Reduces(ElementTrait):
-    """On all along ``op.dims`` of ``op.source``: ``op.kind`` says how they combine."""
+    """A result element combines, by ``op.kind``, all along ``op.dims``."""
 
 
 class Repeats(ElementTrait):
-    """On the one along each of ``op.dims`` of ``op.source``."""
+    """A result element is the only one along ``op.dims`` of ``op.source``."""
 
 
 class Scans(ElementTrait):
-    """On all up to its place along ``op.dim`` of ``op.source``."""
+    """A result element depends on all up to its position along ``op.dim``."""
 
 
 class Transposes(ElementTrait):
-    """On the one whose row is its column; ``op.permutation`` may be the identity."""
+    """The operand is transposed by ``op.permutation``, which may be the identity."""
 
 
 class AccessesTile(ElementTrait):
-    """On memory: each vector, operand or result, has the elements of ``op.tile``."""
+    """Each vector, operand or result, has the elements of ``op.tile`` in memory."""
 
 
 @cache
 def element_trait(cls: type[Operation]) -> type[ElementTrait] | None:
-    """The one `ElementTrait` of a type of operations, if it has one."""
+    """Return the `ElementTrait` of an operation class, or None."""
     found = (type(each) for each in cls.traits if isinstance(each, ElementTrait))
     return next(found, None)
 

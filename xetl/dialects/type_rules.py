@@ -1,15 +1,15 @@
-"""Types that follow from others, for constructors and the text of operations.
+"""Type inference for constructors and the text of operations.
 
-``like`` in the definition of an operand or a result says where its type comes from::
+``like`` in the definition of an operand or a result says how its type is inferred::
 
     rhs = operand_def(like("lhs"))
     result = result_def(like("lhs", boolean_like))
     result = result_def(like("source", "permutation", permuted))  # of a property, too
     res = var_result_def(like_all("init_args"))
 
-Neither the text nor a caller gives such a type.  Nor do they give one that a constraint
-fixes, as `IndexType` and `i1` do.  The verifier compares (`type_problem`): what is
-``like`` something needs no check in ``verify_``.
+Texts and callers do not give such a type, nor a type that a constraint fixes, as
+`IndexType` and `i1` do. The verifier compares inferred types with the actual ones
+(`type_problem`), so ``verify_`` need not check a type with ``like``.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ from xdsl import irdl
 from xdsl.ir import Attribute, AttributeCovT, AttributeInvT, SSAValue
 
 Function: TypeAlias = Callable[..., Attribute | Sequence[Attribute]]
-"""From types, then properties, to a type; to several types for a variadic result."""
+"""Computes a type from types, then properties; several types for a variadic result."""
 
 Types: TypeAlias = list[Sequence[Attribute] | None]
-"""By position in the definition; None where they are not known yet."""
+"""Types by position in the definition; None: not known yet."""
 
 
 @dataclass(frozen=True)
 class Like(irdl.AttrConstraint[AttributeCovT]):
-    """Says how a type is computed.
+    """A constraint that says how a type is computed.
 
     Attributes:
-        sources: operands or results, and properties.
-        function: of their types, of the first one where there are several.
-        base: what the type must be besides.
-        is_whole: the types are those of all values of the source instead.
-        is_binding: else the type may be given, and ``verify_`` says which are right.
+        sources: names of operands or results, then of properties.
+        function: computes the type from the sources' types (of a variadic source: the
+            first type) and the properties.
+        base: another constraint that the type must satisfy.
+        is_whole: whether the types are those of all values of the source instead.
+        is_binding: whether the type must be the computed one. If not, the type may be
+            given, and ``verify_`` checks it.
     """
 
     sources: tuple[str, ...]
@@ -57,7 +59,7 @@ class Like(irdl.AttrConstraint[AttributeCovT]):
         self,
         type_var_mapping: Mapping[TypeVar, irdl.AttrConstraint | irdl.IntConstraint],
     ) -> Like[AttributeCovT]:
-        """Map those of the base."""
+        """Map the type variables of the base."""
         return replace(self, base=self.base.mapping_type_vars(type_var_mapping))
 
 
@@ -67,10 +69,10 @@ def like(
     base: irdl.IRDLAttrConstraint[AttributeInvT] = Attribute,
     is_binding: bool = True,
 ) -> Like[AttributeInvT]:
-    """The type of ``source``, or a function (the last argument) of such types.
+    """Infer the type of ``source``, or a function (the last argument) of such types.
 
-    Names of properties stand behind those of operands and results.  Not `is_binding`:
-    it is what a constructor takes, and ``verify_`` checks the type.
+    Names of properties come after those of operands and results. If not `is_binding`,
+    only constructors infer the type, and ``verify_`` checks it.
     """
     names = [source, *(each for each in others if isinstance(each, str))]
     functions = [each for each in others if not isinstance(each, str)]
@@ -80,7 +82,7 @@ def like(
 
 
 def like_all(source: str) -> Like[Attribute]:
-    """All types of a variadic ``source``, for as many values."""
+    """Infer all types of a variadic ``source``, for the same number of values."""
     anything = irdl.irdl_to_attr_constraint(Attribute)
     return Like((source,), _same, anything, is_whole=True)
 
@@ -107,7 +109,7 @@ class Step(NamedTuple):
 
 
 def plan_types(op_type: type[irdl.IRDLOperation], known: Iterable[str]) -> list[Step]:
-    """The steps that compute all types, once those of ``known`` names are there."""
+    """Return the steps that compute all types from the types of the ``known`` names."""
     definition = op_type.get_irdl_definition()
     groups = ((False, definition.operands), (True, definition.results))
     slots = {
@@ -142,7 +144,7 @@ def infer_types(
     counts: Sequence[int],
     properties: Mapping[str, Attribute],
 ) -> None:
-    """Fill in types in place; operands have ``counts`` values each."""
+    """Fill in types in place; ``counts`` has the number of values of each operand."""
     tables = (operands, results)
     for (is_result, index), sources, named, function, is_whole in steps:
         given = [tables[source.is_result][source.position] for source in sources]
@@ -174,7 +176,7 @@ class _Checks:
         self._steps = plan_types(op_type, free)
 
     def problem(self, op: irdl.IRDLOperation) -> str | None:
-        """Which type differs from what follows from the others, in words."""
+        """Return a message about a type that differs from the inferred one, or None."""
         types = self._types(op) if self._steps else ()
         for (is_result, index), sources, named, function, is_whole in self._steps:
             found = types[is_result][index]
@@ -210,9 +212,9 @@ def _checks_of(op_type: type[irdl.IRDLOperation]) -> _Checks:
 
 
 def type_problem(op: irdl.IRDLOperation) -> str | None:
-    """Which type is not the one that follows from the others, in words; None: all are.
+    """Return a message about a type that is not the inferred one.
 
-    Types from which nothing can follow are left to ``verify_``.
+    Return None if all types are right. ``verify_`` checks types that are not inferred.
     """
     try:
         return _checks_of(type(op)).problem(op)
@@ -223,7 +225,7 @@ def type_problem(op: irdl.IRDLOperation) -> str | None:
 
 
 def is_inferred(constraint: irdl.RangeConstraint) -> bool:
-    """Whether a type that satisfies this is not given."""
+    """Whether a type with this constraint is inferred, and so not given."""
     return _rule_of(constraint) is not None
 
 

@@ -1,8 +1,8 @@
-"""Verify a module and tell where it is wrong.
+"""Verify a module; errors name the operation and its location.
 
-xDSL's own ``verify`` names neither the operation nor its place, and lets a value be
-used before it is defined; passes that move code need both.  Operations of any dialect
-may carry a map, which their own verifiers know nothing of.
+xDSL's own ``verify`` names neither the operation nor its location, and does not check
+that a value is defined before its use, which passes that move code need. It does not
+check maps either, which operations of any dialect may carry.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .xetile.used_maps import map_problem
 
 
 class LocatedVerifyException(VerifyException):
-    """A rule that an operation breaks.
+    """An operation breaks a rule.
 
-    ``op`` is the operation, ``problem`` the rule in words; ``str()`` has both and the
-    place, if it is known.
+    ``op`` is the operation, ``problem`` the message. ``str()`` has both and the
+    location, if it is known.
     """
 
     def __init__(self, op: Operation, problem: str) -> None:
@@ -31,14 +31,14 @@ class LocatedVerifyException(VerifyException):
 
 
 def innermost(location: Attribute) -> FileLineColLoc | None:
-    """The position behind all calls."""
+    """Return the innermost file location of nested call sites, or None."""
     while isinstance(location, CallSiteLoc):
         location = location.callee
     return location if isinstance(location, FileLineColLoc) else None
 
 
 def place_of(op: Operation) -> str:
-    """``file:line:column`` of an operation, empty if unknown."""
+    """Return ``file:line:column`` of an operation, or an empty string if unknown."""
     location = innermost(op.location)
     if location is None:
         return ""
@@ -72,7 +72,7 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
                 op, f"operand {index} is used before it is defined, or out of scope"
             )
     for region in op.regions:
-        # Blocks may come in any order: what one defines, its siblings may see.
+        # Blocks may come in any order: each may use the values of its siblings.
         inside = visible.copy()
         if len(region.blocks) > 1:
             for block in region.blocks:

@@ -1,13 +1,15 @@
-"""The ``xsmm`` dialect of seed 003: calls of micro-kernels that are dispatched first.
+"""The ``xsmm`` dialect of seed 003: dispatch and calls of micro-kernels.
 
 ``xsmm.brgemm.dispatch [m, n, k, lda, ldb, ldc, stride_a, stride_b] flags = (vnni_b)
-data_type = bf16`` finds (or makes) a micro-kernel: an i64, its address.  Sizes and
-strides in elements, row-major.  Dispatching has no effect but the time it takes, so it
-may move anywhere.  ``xsmm.brgemm(data_type = bf16, %kernel, %a, %b, %c, %batch) : (i64,
-memref<...>, ...) -> ()`` runs it: it adds to (or, with ``beta_0``, sets) ``%c``.
+data_type = bf16`` finds or makes a micro-kernel and returns its address, an i64.  Sizes
+and strides are in elements, row-major.  A dispatch has no side effect, so passes may
+move it anywhere.  ``xsmm.brgemm(data_type = bf16, %kernel, %a, %b, %c, %batch) : (i64,
+memref<...>, ...) -> ()`` runs the micro-kernel, which adds to ``%c``, or sets ``%c`` if
+the flags have ``beta_0``.
 
-The numbers of flags are those of the C functions ``xsmm_*`` (libxsmm of 2025, as seed
-003 has them).  A library may use others: who serves the calls translates (native/).
+The numbers of flags are those of the C functions ``xsmm_*`` (libxsmm of 2025, as in
+seed 003).  If a library uses other numbers, the code that serves the calls translates
+them (native/).
 
 Source: seed 003; libxsmm, ``libxsmm_typedefs.h``.
 """
@@ -32,12 +34,12 @@ from .traits import READS_AND_WRITES
 DISPATCH, INVOKE = "xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"
 TILES = ("xsmm_intel_amx_tile_config_dispatch", "xsmm_intel_amx_tile_config_invoke")
 FUNCTIONS = (DISPATCH, INVOKE, *TILES)
-"""All that a kernel may call."""
+"""The names of all functions that a kernel may call."""
 
 _OURS = ("bf16_f32", "f64", "i8_i32", "i16_i32")
 DATA_TYPES = {"f32": 1, "bf16": 2} | {name: 258 + i for i, name in enumerate(_OURS)}
-"""Of A, B and C. Those of two types (the second is that of C) and f64 are ours, and no
-numbers of libxsmm's."""
+"""The numbers of the data types of A, B and C. The names of two types (the second one
+is the type of C) and f64 are our additions, with numbers that libxsmm does not use."""
 
 GEMM_FLAGS = {
     "none": 0,
@@ -52,14 +54,14 @@ _SWAPPED = {"vnni_a": "vnni_b", "vnni_b": "vnni_a"}
 
 
 def number(table: Mapping[str, int], names: Iterable[str]) -> int:
-    """All flags in one number."""
+    """Return the flags combined to one number."""
     return sum(table[name] for name in set(names))
 
 
 def gemm_flags_in_calls(names: Iterable[str]) -> int:
-    """Flags of a product as a call has them.
+    """Return the flags of a product as a number for calls.
 
-    libxsmm is column-major, so its A is the B of the dialect, which is row-major.
+    libxsmm is column-major and the dialect is row-major, so libxsmm's A is our B.
 
     >>> gemm_flags_in_calls(["vnni_b", "no_reset_tileconfig"])
     2112
@@ -68,7 +70,7 @@ def gemm_flags_in_calls(names: Iterable[str]) -> int:
 
 
 def gemm_flags_of_calls(flags: int) -> list[str]:
-    """The names of what `gemm_flags_in_calls` puts in a number.
+    """Return the names of flags in a number; the inverse of `gemm_flags_in_calls`.
 
     >>> gemm_flags_of_calls(2112)
     ['no_reset_tileconfig', 'vnni_b']
@@ -81,7 +83,7 @@ def gemm_flags_of_calls(flags: int) -> list[str]:
 
 
 SIZES = ("m", "n", "k", "lda", "ldb", "ldc", "stride_a", "stride_b")
-"""What a kernel is dispatched for."""
+"""The sizes and strides that a kernel is dispatched for."""
 
 
 def _check_name(what: str, name: str, table: Mapping[str, int]) -> None:
@@ -89,7 +91,7 @@ def _check_name(what: str, name: str, table: Mapping[str, int]) -> None:
 
 
 class DispatchOp(XetlOp, traits=[Pure()]):
-    """What all dispatches share: sizes, flags and a data type."""
+    """The base class of dispatches: sizes, flags and a data type."""
 
     assembly_format = (
         "custom<Integers>($sizes) `flags` `=` custom<Words>($flags) "
@@ -102,11 +104,11 @@ class DispatchOp(XetlOp, traits=[Pure()]):
     kernel = result_def(i64)
 
     def size_list(self) -> tuple[int, ...]:
-        """The numbers, in the order of ``SIZES``."""
+        """Return the numbers in the order of ``SIZES``."""
         return ints_of(self.sizes)
 
     def flag_names(self) -> tuple[str, ...]:
-        """The flags."""
+        """Return the names of the flags."""
         found: Any = self.flags
         return tuple(one.data for one in found)
 
@@ -120,15 +122,15 @@ class DispatchOp(XetlOp, traits=[Pure()]):
 
 
 class BrgemmDispatchOp(DispatchOp, name="xsmm.brgemm.dispatch"):
-    """A kernel for a batch of products that are summed."""
+    """Find a kernel that sums a batch of products."""
 
 
 class TileConfigDispatchOp(DispatchOp, name="xsmm.IntelAMXtileConfig.dispatch"):
-    """A kernel that sets AMX up (``no_reset_tileconfig``) or gives it back."""
+    """Find a kernel that sets up AMX (``no_reset_tileconfig``) or releases it."""
 
 
 class BrgemmOp(XetlOp, name="xsmm.brgemm", traits=READS_AND_WRITES):
-    """C += the sum of ``batch`` products, A and B moving by the dispatched strides."""
+    """C += the sum of ``batch`` products; A and B advance by the dispatched strides."""
 
     kernel = operand_def(i64)
     a = b = c = operand_def(MemRefType)
@@ -144,9 +146,9 @@ class BrgemmOp(XetlOp, name="xsmm.brgemm", traits=READS_AND_WRITES):
 
 
 class TileConfigOp(XetlOp, name="xsmm.IntelAMXtileConfig", traits=READS_AND_WRITES):
-    """Set AMX up for a kernel, or give it back; ``state`` keeps what was before.
+    """Set up AMX for a kernel, or release it, depending on the dispatched kernel.
 
-    Which of the two it is the dispatched kernel says.
+    ``state`` keeps the previous configuration.
     """
 
     kernel = operand_def(i64)

@@ -1,11 +1,11 @@
-"""Python function -> XeTile IR.
+"""The front end: it turns a Python function into XeTile IR.
 
-Reading order: source (finds the syntax tree), types and scope (what names stand for),
+Reading order: source (finds the syntax tree), types (values and scopes of names),
 context (state and registries), module (the entry); statements, expressions and calls
-handle syntax; build_* say what each operation becomes.
+compile syntax; build_* make the IR of each operation.
 """
 
-# Imported for their handlers, which register themselves.
+# These modules are imported because they register handlers.
 from xetl.frontend import (
     attributes,
     build_math,
@@ -20,16 +20,6 @@ from xetl.frontend import (
 )
 from xetl.frontend.module import build_module
 
-__all__ = [
-    "attributes",
-    "build_math",
-    "build_memory",
-    "build_mma",
-    "build_module",
-    "build_program",
-    "build_tiles",
-    "build_vectors",
-    "calls",
-    "expressions",
-    "statements",
-]
+__all__ = ["attributes", "build_math", "build_memory", "build_mma", "build_module"]
+__all__ += ["build_program", "build_tiles", "build_vectors", "calls", "expressions"]
+__all__ += ["statements"]

@@ -1,6 +1,6 @@
-"""Arguments of a call: bound to parameters, and read with the checks all ops share.
+"""Arguments of a call: binding to parameters, and checks that all operations share.
 
-`read` looks at the Python around a kernel, with errors on the user's line.
+`read` reads Python values around a kernel; its errors point at the user's line.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import ast
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
-from xetl.errors import CompileError, did_you_mean
+from xetl.errors import CompileError, Parts, did_you_mean
 from xetl.frontend import types
 from xetl.frontend.context import Context
 from xetl.imports import late
@@ -25,7 +25,7 @@ _advice_on_parameter = late("xetl.language.other_names", "advice_on_parameter")
 
 @record(frozen=True)
 class Arg:
-    """A value and the expression it came from (the call itself for defaults)."""
+    """A value and its expression (for a default: the call)."""
 
     value: types.Value
     node: ast.AST
@@ -43,7 +43,7 @@ class Parameter:
 
 @record()
 class Given:
-    """What a call passes."""
+    """The arguments that a call passes."""
 
     positional: list[Arg]
     keywords: dict[str, Arg]
@@ -60,22 +60,15 @@ class Call:
     rest: list[Arg] = field(default_factory=list[Arg])
 
     def value(self, name: str) -> types.Value:
-        """The value of a parameter."""
+        """Return the value of a parameter."""
         return self.args[name].value
 
     def error(
-        self,
-        code: str,
-        message: str,
-        at: str | None = None,
-        *,
-        label: str = "",
-        notes: Sequence[str | None] = (),
-        help: str | None = None,
+        self, code: str, message: str, at: str | None = None, **parts: Unpack[Parts]
     ) -> CompileError:
-        """An error with the caret on argument ``at``, else on the call."""
+        """Return an error that points at argument ``at``, or else at the call."""
         node = self.args[at].node if at else self.node
-        return self.ctx.error(code, message, node, label=label, notes=notes, help=help)
+        return self.ctx.error(code, message, node, **parts)
 
     def unfit(
         self,
@@ -85,24 +78,24 @@ class Call:
         help: str | None = None,
         notes: Sequence[str | None] = (),
     ) -> CompileError:
-        """The error for an argument that does not fit; it says what that is."""
+        """Return the error for a wrong argument; its label describes the argument."""
         found = f"is {types.describe(self.value(name))}"
         return self.error(code, problem, name, label=found, notes=notes, help=help)
 
     def must_be(
         self, code: str, name: str, wanted: str, help: str | None = None
     ) -> CompileError:
-        """The error for an argument that is something else than ``wanted``."""
+        """Return the error for an argument that must be ``wanted``."""
         problem = f"`{name}` of `{self.name}` must be {wanted}"
         return self.unfit(code, problem, name, help)
 
     def wrong_kind(self, name: str, wanted: str) -> CompileError:
-        """The error for an argument that is no ``wanted``."""
+        """Return the error for an argument of a wrong kind, with advice."""
         what = f"`{name}` of `{self.name}`"
         return wrong_kind(self.ctx, what, wanted, self.args[name])
 
     def vector(self, name: str, *, blocked: bool = False) -> types.Vector:
-        """A parameter that must be a vector, of rank 1 or 2 unless ``blocked``."""
+        """Return a parameter that must be a vector; if ``blocked``, also of rank 4."""
         value = self.value(name)
         if not isinstance(value, types.Vector):
             raise self.wrong_kind(name, "a vector")
@@ -111,7 +104,7 @@ class Call:
         return value
 
     def tile(self, name: str, scattered: bool | None = None) -> types.Tile:
-        """A parameter that must be a tile; ``scattered`` says of which sort."""
+        """Return a parameter that must be a tile; ``scattered`` demands its kind."""
         value = self.value(name)
         if not isinstance(value, types.Tile):
             raise self.wrong_kind(name, "a tile")
@@ -126,7 +119,7 @@ class Call:
         return value
 
     def dtype(self, name: str) -> DType:
-        """A parameter that must be a dtype."""
+        """Return a parameter that must be a dtype."""
         value = self.value(name)
         if not isinstance(value, DType):
             advice = "for example xetile.f32"
@@ -134,7 +127,7 @@ class Call:
         return value
 
     def memory_dtype(self) -> DType:
-        """The parameter ``dtype``, which must be one of values: all but tf32."""
+        """Return the parameter ``dtype``, which must not be tf32."""
         dtype = self.dtype("dtype")
         if dtype.name == "tf32":
             problem = "tf32 is not a dtype of vectors"
@@ -143,7 +136,7 @@ class Call:
         return dtype
 
     def constant(self, name: str, wanted: str) -> types.Value:
-        """A parameter that must be known when compiling."""
+        """Return a parameter that must be known at compile time."""
         value = self.value(name)
         if not types.is_constant(value):
             raise self.error(
@@ -156,7 +149,7 @@ class Call:
         return value
 
     def word(self, name: str, known: Collection[str], noun: str = "") -> str:
-        """A parameter that must be one of some words, all of which are ``noun``."""
+        """Return a parameter that must be one of some words; ``noun`` names them."""
         value = self.constant(name, f"a {noun or 'string'}")
         if not isinstance(value, str) or value not in known:
             meant = did_you_mean(value, known) if isinstance(value, str) else None
@@ -169,27 +162,34 @@ class Call:
         return value
 
     def constant_int(self, name: str) -> int:
-        """A parameter that must be an int known when compiling."""
+        """Return a parameter that must be a compile-time int."""
         value = self.constant(name, "an int")
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.must_be("X0305", name, "an int")
         return value
 
+    def flag(self, name: str) -> bool:
+        """Return a parameter that must be a compile-time bool or number, as a bool."""
+        value = self.constant(name, "a bool")
+        if not types.is_number(value):
+            raise self.must_be("X0305", name, "True or False")
+        return bool(value)
+
     def number(self, name: str) -> types.Value:
-        """A parameter that must be a number known when compiling."""
+        """Return a parameter that must be a compile-time number."""
         value = self.constant(name, "a number")
         if not types.is_number(value):
             raise self.wrong_kind(name, "a number")
         return value
 
     def scalar(self, name: str) -> types.Value:
-        """A parameter that must be a number, of either time."""
+        """Return a parameter that must be a compile-time or run-time number."""
         if not types.is_scalar(self.value(name)):
             raise self.wrong_kind(name, "a number")
         return self.value(name)
 
     def int_list(self, name: str) -> list[int]:
-        """A parameter that must be an int or several, known when compiling."""
+        """Return a parameter that must be compile-time ints: one, or several."""
         value = self.constant(name, "ints")
         given = types.items_of(value)
         items = [value] if given is None else given
@@ -202,7 +202,7 @@ class Call:
         return items
 
     def shape(self, name: str) -> types.Shape:
-        """A parameter that must be a shape of rank 1 or 2, of positive extents."""
+        """Return a parameter that must be a shape of rank 1 or 2, without zeros."""
         shape = tuple(self.int_list(name))
         folded = prod(shape[:-1]), *shape[-1:]
         if len(shape) not in (1, 2) or any(extent <= 0 for extent in shape):
@@ -219,11 +219,11 @@ class Call:
         return shape
 
     def axis(self, name: str, rank: int) -> int:
-        """A parameter that must be a dim of something of ``rank``."""
+        """Return a parameter that must be a dim of an operand of ``rank``, from 0."""
         return self.checked_axis(name, self.constant_int(name), rank)
 
     def checked_axis(self, name: str, axis: int, rank: int) -> int:
-        """``axis`` counted from the front."""
+        """Return ``axis`` counted from the front; refuse one that does not exist."""
         if not -rank <= axis < rank:
             name_of_user = self.ctx.frame.operation() or self.name
             problem = (
@@ -251,7 +251,7 @@ def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
 
 
 def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:
-    """Refuse a blocked vector, which few operations know."""
+    """Refuse a blocked vector, which few operations take."""
     if isinstance(arg.value, types.Vector) and len(arg.value.shape) > 2:
         raise ctx.error(
             "X0210",
@@ -267,7 +267,7 @@ _TILE = "make a tile of it: xetile.init_tile(array, offsets, shape)"
 
 
 def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
-    """The error for a tile where a vector is wanted, and the like."""
+    """Return the error for an argument of a wrong kind, such as a tile for a vector."""
     advice = None
     if isinstance(arg.value, types.Tile):
         advice = _LOAD
@@ -304,7 +304,7 @@ def bind_arguments(
     """Match arguments to parameters as Python does.
 
     Returns:
-        the arguments by name, and those that a variadic parameter takes.
+        The arguments by name, and those that a variadic parameter takes.
 
     Raises:
         NameLookupError: unknown or doubled keyword, too many or missing arguments.
@@ -379,12 +379,12 @@ def read(
     look: Callable[[], types.Value],
     *missing: type[Exception],
 ) -> types.Value:
-    """What ``look`` finds by way of ``ctx.reads``.
+    """Call ``look``, which reads a Python value through ``ctx.reads``.
 
-    The errors ``missing``, which say that there is nothing to find, pass through.
+    The errors ``missing``, which mean that there is no such value, pass through.
 
     Raises:
-        NameLookupError: what it finds cannot be told from another value later.
+        NameLookupError: later changes of the value could not be detected.
         TileTypeError: the code of the user's object failed.
     """
     try:
@@ -399,7 +399,7 @@ def read(
 
 
 def check_readable(ctx: Context, *args: Arg) -> None:
-    """Refuse objects in a place where their own code would say what they mean."""
+    """Refuse objects whose own code would run here: its result may change unnoticed."""
     for arg in args:
         if is_opaque(arg.value):
             kind = type(arg.value).__name__

@@ -1,4 +1,4 @@
-"""Operators on scalars and vectors: promotion, broadcasting, and the op itself."""
+"""Operators on scalars and vectors: promotion, broadcasting, and the operation."""
 
 from __future__ import annotations
 
@@ -8,30 +8,11 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects.upstream import arith, math
 from xetl.errors import CompileError, TileTypeError
+from xetl.frontend import casts, operators
 from xetl.frontend.arguments import Arg, check_readable, refuse_blocked, wrong_kind
-from xetl.frontend.casts import (
-    broadcast,
-    broadcast_shapes,
-    convert,
-    runtime,
-    splat,
-    to_float,
-    to_int,
-    truth_of_scalar,
-)
 from xetl.frontend.context import Context
 from xetl.frontend.division import divide, divide_scalars, power, power_of_scalars
 from xetl.frontend.limits import check_binary
-from xetl.frontend.operators import (
-    ADD,
-    DIV,
-    FLOORDIV,
-    MOD,
-    MUL,
-    POW,
-    Binary,
-    Comparison,
-)
 from xetl.frontend.types import (
     FRONTEND_ONLY,
     Scalar,
@@ -45,21 +26,21 @@ from xetl.frontend.types import (
     scalar_kind,
     show_shape,
 )
-from xetl.language.dtypes import DType, f32, i1, promote
+from xetl.language.dtypes import DType, f32, i1, i64, promote
 from xetl.records import record
 
 
 @record(frozen=True)
 class Unified:
-    """Operands brought to one dtype and one shape."""
+    """Operands that were converted to one dtype and broadcast to one shape."""
 
     vectors: list[Vector]
     shape: Shape
     dtype: DType
 
 
-def binary(ctx: Context, op: Binary, left: Arg, right: Arg) -> Value:
-    """``left op right`` for operands of any kind."""
+def binary(ctx: Context, op: operators.Binary, left: Arg, right: Arg) -> Value:
+    """Compile ``left op right`` for operands of any kind."""
     if is_constant(left.value) and is_constant(right.value):
         return _fold(ctx, op, left, right)
     joined = _join_tuples(ctx, op, left.value, right.value)
@@ -67,40 +48,56 @@ def binary(ctx: Context, op: Binary, left: Arg, right: Arg) -> Value:
         return joined
     check_operands(ctx, op.symbol, [left, right])
     if is_scalar(left.value) and is_scalar(right.value):
+        _check_amount(ctx, op, right, i64)
         return binary_scalars(ctx, op, left.value, right.value)
-    if op is POW:
+    if op is operators.POW:
         quick = power(ctx, left, right)
         if quick is not None:
             return quick
-    both = unify(ctx, op.symbol, [left, right], to_floats=op in (DIV, POW))
+    both = unify(
+        ctx, op.symbol, [left, right], to_floats=op in (operators.DIV, operators.POW)
+    )
     dtype, (first, second) = both.dtype, both.vectors
-    if op in (FLOORDIV, MOD) and not dtype.is_bool:
+    if op in (operators.FLOORDIV, operators.MOD) and not dtype.is_bool:
         return divide(ctx, op, first, second, is_constant(right.value) and right.value)
-    if op is POW and dtype.is_float:
+    if op is operators.POW and dtype.is_float:
         return _vector(ctx.emit(math.PowfOp(first.ssa, second.ssa)), both)
     maker = op.maker(dtype)
     if maker is None:
         raise no_such_operator(ctx, op.symbol, dtype)
+    _check_amount(ctx, op, right, dtype)
     return _vector(ctx.emit(maker(first.ssa, second.ssa)), both)
 
 
+def _check_amount(ctx: Context, op: operators.Binary, by: Arg, dtype: DType) -> None:
+    """Refuse a shift by a constant that is too large: in LLVM its result is poison."""
+    if op not in (operators.SHL, operators.SHR) or not is_constant(by.value):
+        return
+    if not 0 <= by.value < dtype.bits:
+        problem = f"`{op.symbol}` by {by.value} is not defined on {dtype}"
+        advice = f"shift by 0 to {dtype.bits - 1}, or convert to a wider dtype first"
+        raise ctx.error("X0304", problem, by.node, help=advice)
+
+
 def _join_tuples(
-    ctx: Context, op: Binary, left: Value, right: Value
+    ctx: Context, op: operators.Binary, left: Value, right: Value
 ) -> tuple[Value, ...] | None:
-    """``tuple + tuple`` and ``tuple * int``; None of anything else."""
+    """Return ``tuple + tuple`` or ``tuple * int``; None for other operands."""
     items = items_of(left)
     if items is None:
         return None
     others = items_of(right)
-    if op is ADD and others is not None:
+    if op is operators.ADD and others is not None:
         return (*items, *others)
-    if op is MUL and isinstance(right, int):
+    if op is operators.MUL and isinstance(right, int):
         check_binary(ctx, "*", items, right)
         return (*items,) * right
     return None
 
 
-def _fold(ctx: Context, op: Binary | Comparison, left: Arg, right: Arg) -> Value:
+def _fold(
+    ctx: Context, op: operators.Binary | operators.Comparison, left: Arg, right: Arg
+) -> Value:
     check_readable(ctx, left, right)
     check_binary(ctx, op.symbol, left.value, right.value)
     try:
@@ -130,7 +127,7 @@ def _vector(ssa: SSAValue, like: Unified, dtype: DType | None = None) -> Vector:
 
 
 def no_such_operator(ctx: Context, symbol: str, dtype: DType) -> CompileError:
-    """The error for `+` on masks, `&` on floats."""
+    """Return the error for such as `+` on masks, or `&` on floats."""
     if dtype.is_bool:
         advice = "convert the mask first: `.to(xetile.i32)`, or use xetile.where"
     else:
@@ -141,10 +138,10 @@ def no_such_operator(ctx: Context, symbol: str, dtype: DType) -> CompileError:
 def unify(
     ctx: Context, symbol: str, args: Sequence[Arg], *, to_floats: bool = False
 ) -> Unified:
-    """Bring operands, of which one at least is a vector, to one dtype and shape.
+    """Convert operands, at least one of them a vector, to one dtype and one shape.
 
     Raises:
-        TileTypeError: the dtypes have no common one.
+        TileTypeError: there is no common dtype.
         TileShapeError: the shapes do not broadcast.
     """
     check_operands(ctx, symbol, args)
@@ -158,8 +155,8 @@ def unify(
 
 def _coerce(ctx: Context, value: Value, shape: Shape, dtype: DType) -> Vector:
     if isinstance(value, Vector):
-        return broadcast(ctx, convert(ctx, value, dtype), shape)
-    return splat(ctx, value, shape, dtype)
+        return casts.broadcast(ctx, casts.convert(ctx, value, dtype), shape)
+    return casts.splat(ctx, value, shape, dtype)
 
 
 def _common_dtype(ctx: Context, symbol: str, args: Sequence[Arg]) -> DType:
@@ -183,16 +180,16 @@ def _common_dtype(ctx: Context, symbol: str, args: Sequence[Arg]) -> DType:
 
 
 def common_shape(ctx: Context, symbol: str, args: Sequence[Arg]) -> Shape:
-    """The shape that vectors among the operands broadcast to.
+    """Return the shape that the vectors among the operands broadcast to.
 
     Raises:
-        TileShapeError: they do not.
+        TileShapeError: the shapes do not broadcast.
     """
     shape: Shape = ()
     for arg in args:
         if not isinstance(arg.value, Vector):
             continue
-        joined = broadcast_shapes(shape, arg.value.shape)
+        joined = casts.broadcast_shapes(shape, arg.value.shape)
         if joined is None:
             raise shape_error(ctx, symbol, shape, arg)
         shape = joined
@@ -200,7 +197,7 @@ def common_shape(ctx: Context, symbol: str, args: Sequence[Arg]) -> Shape:
 
 
 def shape_error(ctx: Context, symbol: str, other: Shape, arg: Arg) -> CompileError:
-    """The error for an operand that does not broadcast with ``other``."""
+    """Return the error for an operand that does not broadcast with ``other``."""
     origin = arg.value.origin
     return ctx.error(
         "X0202",
@@ -216,40 +213,47 @@ def shape_error(ctx: Context, symbol: str, other: Shape, arg: Arg) -> CompileErr
 # Scalars ----------------------------------------------------------------------------
 
 
-def binary_scalars(ctx: Context, op: Binary, left: Value, right: Value) -> Value:
-    """``left op right`` of two numbers, one of the run: 64-bit int, f64 or i1."""
+def binary_scalars(
+    ctx: Context, op: operators.Binary, left: Value, right: Value
+) -> Value:
+    """Compile ``left op right`` for two numbers, at least one known only at run time.
+
+    They are 64-bit ints, f64 or i1.
+    """
     kinds = {scalar_kind(left), scalar_kind(right)}
-    if op is POW:
+    if op is operators.POW:
         return power_of_scalars(ctx, left, right)
     if kinds == {"bool"} and op.masks and op.signed is not None:
-        one, other = runtime(ctx, left).ssa, runtime(ctx, right).ssa
+        one, other = casts.runtime(ctx, left).ssa, casts.runtime(ctx, right).ssa
         return Scalar(ctx.emit(op.signed(one, other)), "bool")
-    if op in (FLOORDIV, MOD):
+    if op in (operators.FLOORDIV, operators.MOD):
         return divide_scalars(ctx, op, left, right)
-    if op is DIV or "float" in kinds:
+    if op is operators.DIV or "float" in kinds:
         if op.floats is None:
             raise ctx.error("X0304", f"`{op.symbol}` is not defined on floats")
-        one, other = to_float(ctx, left), to_float(ctx, right)
+        one, other = casts.to_float(ctx, left), casts.to_float(ctx, right)
         return Scalar(ctx.emit(op.floats(one, other)), "float")
     if _is_neutral(op, right):
         return left
     if op.symbol in "+*" and _is_neutral(op, left):
         return right
     assert op.signed is not None
-    return Scalar(ctx.emit(op.signed(to_int(ctx, left), to_int(ctx, right))), "int")
+    return Scalar(
+        ctx.emit(op.signed(casts.to_int(ctx, left), casts.to_int(ctx, right))), "int"
+    )
 
 
-def _is_neutral(op: Binary, value: Value) -> bool:
+def _is_neutral(op: operators.Binary, value: Value) -> bool:
     if isinstance(value, (Scalar, bool)):
         return False
-    return value == (1 if op is MUL else 0) and op.symbol in "+-*"
+    return value == (1 if op is operators.MUL else 0) and op.symbol in "+-*"
 
 
 # Comparisons and truth --------------------------------------------------------------
 
 
-def compare(ctx: Context, op: Comparison, left: Arg, right: Arg) -> Value:
-    """``left op right``: a condition, or a mask if a side is a vector."""
+def compare(ctx: Context, op: operators.Comparison, left: Arg, right: Arg) -> Value:
+    """Compile ``left op right`` to a condition, or to a mask if a side is a vector."""
     if is_constant(left.value) and is_constant(right.value):
         return _fold(ctx, op, left, right)
     if op.symbol in ("==", "!=") and _never_equal(left.value, right.value):
@@ -257,9 +261,12 @@ def compare(ctx: Context, op: Comparison, left: Arg, right: Arg) -> Value:
     check_operands(ctx, op.symbol, [left, right])
     if is_scalar(left.value) and is_scalar(right.value):
         if "float" in (scalar_kind(left.value), scalar_kind(right.value)):
-            one, other = to_float(ctx, left.value), to_float(ctx, right.value)
+            one, other = (
+                casts.to_float(ctx, left.value),
+                casts.to_float(ctx, right.value),
+            )
             return Scalar(ctx.emit(arith.CmpfOp(op.floats, one, other)), "bool")
-        one, other = to_int(ctx, left.value), to_int(ctx, right.value)
+        one, other = casts.to_int(ctx, left.value), casts.to_int(ctx, right.value)
         return Scalar(ctx.emit(arith.CmpiOp(op.signed, one, other)), "bool")
     both = unify(ctx, op.symbol, [left, right])
     first, second = (vector.ssa for vector in both.vectors)
@@ -270,17 +277,17 @@ def compare(ctx: Context, op: Comparison, left: Arg, right: Arg) -> Value:
 
 
 def _never_equal(left: Value, right: Value) -> bool:
-    """Whether one side is a Python object no run-time value can equal."""
+    """Whether one side is a Python object that equals no run-time value."""
     return any(
         is_constant(value) and not is_scalar(value) for value in (left, right)
     ) and any(isinstance(value, FRONTEND_ONLY) for value in (left, right))
 
 
 def truth(ctx: Context, arg: Arg) -> bool | Scalar:
-    """The condition a value is: known when compiling, or i1 of the run."""
+    """Return the truth of a value: a compile-time bool, or a run-time i1."""
     value = arg.value
     if isinstance(value, Scalar):
-        return Scalar(truth_of_scalar(ctx, value), "bool")
+        return Scalar(casts.truth_of_scalar(ctx, value), "bool")
     if is_constant(value):
         check_readable(ctx, arg)
         return bool(value)
@@ -297,8 +304,11 @@ def truth(ctx: Context, arg: Arg) -> bool | Scalar:
 def select(
     ctx: Context, is_and: bool, condition: Scalar, first: Value, second: Value
 ) -> Scalar:
-    """``first and second`` (or ``or``) of one kind; ``condition`` is first's truth."""
-    one, other = runtime(ctx, first), runtime(ctx, second)
+    """Compile ``first and second`` or ``first or second`` for values of one kind.
+
+    ``condition`` is the truth of ``first``.
+    """
+    one, other = casts.runtime(ctx, first), casts.runtime(ctx, second)
     if one.kind == "bool":
         op = arith.AndiOp if is_and else arith.OriOp
         return Scalar(ctx.emit(op(one.ssa, other.ssa)), "bool")
@@ -307,5 +317,7 @@ def select(
 
 
 def negate(ctx: Context, condition: Scalar) -> Scalar:
-    """``not condition``."""
-    return Scalar(ctx.emit(arith.XoriOp(condition.ssa, runtime(ctx, True).ssa)), "bool")
+    """Compile ``not condition``."""
+    return Scalar(
+        ctx.emit(arith.XoriOp(condition.ssa, casts.runtime(ctx, True).ssa)), "bool"
+    )

@@ -1,4 +1,4 @@
-"""Arrays and their views: ``X[b]``, ``X.T``, and the memrefs they become."""
+"""Arrays and their views: ``X[b]``, ``X.T``, and the memrefs of both."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Region, SSAValue
 
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.frontend import arithmetic
+from xetl.frontend import arithmetic, casts
 from xetl.frontend.arguments import Arg
-from xetl.frontend.casts import (
-    extent_value,
-    from_element,
-    index_constant,
-    runtime,
-    to_element,
-    to_int,
-)
 from xetl.frontend.context import Context
 from xetl.frontend.operators import ADD, MUL
 from xetl.frontend.types import (
@@ -35,17 +27,17 @@ from xetl.records import record
 
 
 def size_of(array: Array, dim: int) -> Value:
-    """An extent of an array, as the user sees it."""
+    """Return an extent of an array as a value of the language."""
     return as_seen(array.sizes[dim])
 
 
 def as_seen(extent: Extent) -> Scalar | int:
-    """An extent, stride or index, as the user sees it."""
+    """Convert an extent, stride or index to a value of the language."""
     return extent if isinstance(extent, int) else Scalar(extent, "int")
 
 
 def transpose(array: Array) -> Array:
-    """``X.T``: the last two dims swapped; a rank-1 array is its own transpose."""
+    """Return ``X.T``: the last two dims are swapped; rank 1 is its own transpose."""
     if array.rank < 2:
         return array
     dims = [*range(array.rank - 2), array.rank - 1, array.rank - 2]
@@ -66,27 +58,27 @@ def transpose(array: Array) -> Array:
 def index_array(
     ctx: Context, array: Array, indices: Sequence[Arg], dims: Sequence[int] = ()
 ) -> Value:
-    """``X[i, ...]``: a view of the dims left, or a scalar.
+    """Compile ``X[i, ...]``: return a view of the other dims, or a scalar.
 
-    An index outside selects an empty view; a scalar reads 0 there.
+    With an index outside of the array the view is empty, or the scalar is 0.
 
     Args:
-        dims: which dims they are for; the first ones if none are given.
+        dims: the dims of the indices; by default the first ones.
     """
     _check_indices(ctx, array, indices)
     places = dict(zip(dims or range(len(indices)), (arg.value for arg in indices)))
     inside = _inside(ctx, array, places)
     if len(places) == array.rank:
         view = as_memref(ctx, array)
-        positions = [to_int(ctx, index) for index in [*places.values()]]
+        positions = [casts.to_int(ctx, index) for index in [*places.values()]]
         with ctx.into() as then_block:
             element = ctx.emit(memref.LoadOp(view, positions))
             ctx.add(scf.YieldOp(element))
         with ctx.into() as else_block:
-            ctx.add(scf.YieldOp(to_element(ctx, 0, array.dtype)))
+            ctx.add(scf.YieldOp(casts.to_element(ctx, 0, array.dtype)))
         regions = Region(then_block), Region(else_block)
         loaded = ctx.emit(scf.IfOp(inside, [element.type], *regions))
-        return from_element(ctx, loaded, array.dtype)
+        return casts.from_element(ctx, loaded, array.dtype)
     return _select_view(ctx, array, places, inside)
 
 
@@ -104,7 +96,7 @@ def _check_indices(ctx: Context, array: Array, indices: Sequence[Arg]) -> None:
 
 
 def check_count(ctx: Context, array: Array, count: int) -> None:
-    """Refuse more indices than an array has dims."""
+    """Refuse more indices than the array has dims."""
     if count > array.rank:
         problem = f"`{array.name}` has rank {array.rank}, but {count} indices are given"
         raise ctx.error("X0206", problem)
@@ -113,10 +105,10 @@ def check_count(ctx: Context, array: Array, count: int) -> None:
 def store_scalar(
     ctx: Context, array: Array, indices: Sequence[Arg], value: Arg
 ) -> None:
-    """``X[i, ...] = s`` with an index for each dim; outside, nothing is written.
+    """Compile ``X[i, ...] = s``; nothing is written outside of the array.
 
     Raises:
-        TileShapeError: not one index for each dim.
+        TileShapeError: the number of indices is not the rank.
         TileTypeError: an index is no int, or ``s`` no number that the dtype holds.
     """
     _check_indices(ctx, array, indices)
@@ -130,18 +122,20 @@ def store_scalar(
     check_element(ctx, array.dtype, value)
     positions = [arg.value for arg in indices]
     inside = _inside(ctx, array, dict(enumerate(positions)))
-    element = to_element(ctx, value.value, array.dtype)
+    element = casts.to_element(ctx, value.value, array.dtype)
     view = as_memref(ctx, array)
     with ctx.into() as block:
         ctx.add(
-            memref.StoreOp(element, view, [to_int(ctx, index) for index in positions])
+            memref.StoreOp(
+                element, view, [casts.to_int(ctx, index) for index in positions]
+            )
         )
         ctx.add(scf.YieldOp())
     ctx.add(scf.IfOp(inside, [], Region(block)))
 
 
 def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
-    """Refuse what is no number, and floats where ``dtype`` is none."""
+    """Refuse a value that is no number, and a float if ``dtype`` is no float."""
     if not is_scalar(value.value):
         problem = f"an element must be a number, not {describe(value.value)}"
         help_ = "store vectors with xetile.store_tile, or by vectors of indices"
@@ -157,43 +151,45 @@ def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
 
 
 def mark_bounds(compared: arith.CmpiOp, array: Array, dim: int) -> None:
-    """Say which index a comparison is about: `interpret` reports it if it fails."""
+    """Mark a comparison as a check of an index: `interpret` reports it if it fails."""
     compared.attributes["xetile.bounds"] = builtin.StringAttr(array.name)
     compared.attributes["xetile.dim"] = builtin.IntegerAttr.from_index_int_value(dim)
 
 
 def _inside(ctx: Context, array: Array, indices: Mapping[int, Value]) -> SSAValue:
-    """Whether all indices, by dim, are inside; negative ones are huge as unsigned."""
+    """Compute whether all indices, by dim, are inside; as unsigned, -1 is huge."""
     found: SSAValue | None = None
     for dim, index in indices.items():
-        size = extent_value(ctx, array.sizes[dim])
-        compared = arith.CmpiOp("ult", to_int(ctx, index), size)
+        size = casts.extent_value(ctx, array.sizes[dim])
+        compared = arith.CmpiOp("ult", casts.to_int(ctx, index), size)
         mark_bounds(compared, array, dim)
         here = ctx.emit(compared)
         found = here if found is None else ctx.emit(arith.AndiOp(found, here))
-    return found if found is not None else runtime(ctx, True).ssa
+    return found if found is not None else casts.runtime(ctx, True).ssa
 
 
 def _select_view(
     ctx: Context, array: Array, indices: Mapping[int, Value], inside: SSAValue
 ) -> Array:
-    zero = index_constant(ctx, 0)
-    offset = Scalar(extent_value(ctx, array.offset), "int") if array.offset else 0
+    zero = casts.index_constant(ctx, 0)
+    offset = Scalar(casts.extent_value(ctx, array.offset), "int") if array.offset else 0
     for dim, index in indices.items():
         stride = as_seen(array.strides[dim])
         distance = arithmetic.binary_scalars(ctx, MUL, index, stride)
         offset = arithmetic.binary_scalars(ctx, ADD, offset, distance)
     kept = [dim for dim in range(array.rank) if dim not in indices]
     sizes = [
-        ctx.emit(arith.SelectOp(inside, extent_value(ctx, array.sizes[dim]), zero))
+        ctx.emit(
+            arith.SelectOp(inside, casts.extent_value(ctx, array.sizes[dim]), zero)
+        )
         for dim in kept
     ]
     unit = array.unit_dim
     return replace(
         array,
         name=f"{array.name}[...]",
-        # The base stays in the array even where the view is empty.
-        offset=ctx.emit(arith.SelectOp(inside, to_int(ctx, offset), zero)),
+        # The base stays inside of the array even if the view is empty.
+        offset=ctx.emit(arith.SelectOp(inside, casts.to_int(ctx, offset), zero)),
         sizes=tuple(sizes),
         strides=tuple(array.strides[dim] for dim in kept),
         unit_dim=kept.index(unit) if unit in kept else None,
@@ -206,7 +202,7 @@ def _select_view(
 
 @record(frozen=True)
 class Base:
-    """A memref for init_tile, with the sizes and strides the op carries."""
+    """A memref for init_tile, with the sizes and strides that the op needs."""
 
     source: SSAValue
     sizes: tuple[Extent, ...]
@@ -215,7 +211,7 @@ class Base:
 
 
 def as_memref(ctx: Context, array: Array) -> SSAValue:
-    """The memref of an array or view, of its own rank."""
+    """Return the memref of an array or view, of the same rank."""
     if array.plain:
         return array.root
     how = array.offset, array.sizes, array.strides
@@ -223,14 +219,14 @@ def as_memref(ctx: Context, array: Array) -> SSAValue:
 
 
 def matrix_base(ctx: Context, array: Array) -> Base:
-    """The memref of an array of rank 1 or 2, as a matrix: rank 1 is one row."""
+    """Return the memref of an array of rank 1 or 2 as a matrix: rank 1 is one row."""
     if array.rank == 1:
         (size,), (stride,) = array.sizes, array.strides
         array = replace(
             array,
             sizes=(1, size),
-            # Never used for an address: there is one row.  The length of the row is
-            # what hardware takes for a pitch.
+            # The stride of the only row is used for no address, but hardware needs a
+            # pitch: it is the length of the row.
             strides=(size, stride),
             unit_dim=None if array.unit_dim is None else 1,
             plain=False,
@@ -239,15 +235,15 @@ def matrix_base(ctx: Context, array: Array) -> Base:
 
 
 def base_of(ctx: Context, array: Array) -> Base:
-    """The memref of an array, of its own rank."""
+    """Return the memref of an array for init_tile, of the same rank."""
     source = as_memref(ctx, array)
     if all(isinstance(size, int) for size in (*array.sizes, *array.strides)):
-        return Base(source, (), (), array.unit_dim)  # static: its type says all
+        return Base(source, (), (), array.unit_dim)  # its type has all numbers
     return Base(source, array.sizes, array.strides, array.unit_dim)
 
 
 def argument_type(element: Attribute, rank: int, unit_dim: int | None) -> Attribute:
-    """The type of an array argument: dynamic but for the stride that is 1."""
+    """Return the type of an array argument: all is dynamic except a stride of 1."""
     strides = [1 if dim == unit_dim else None for dim in range(rank)]
     layout = builtin.StridedLayoutAttr(strides) if rank else builtin.NoneAttr()
     return builtin.MemRefType(element, [builtin.DYNAMIC_INDEX] * rank, layout)

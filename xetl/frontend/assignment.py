@@ -1,4 +1,4 @@
-"""Binding names: one, or those of a tuple."""
+"""Assignments to names, tuples of names and elements of arrays."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from xetl.frontend.arrays import store_scalar
 from xetl.frontend.context import Context
 from xetl.frontend.gathers import store_elements
 from xetl.frontend.types import Array, Value, Vector, describe, items_of
+from xetl.worklist import Worklist
 
 
 def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
-    """Bind a name, or the names of a tuple.
+    """Bind a name or the names of a tuple, or store to an element of an array.
 
     Raises:
-        SyntaxNotSupportedError: the target is an attribute, or an element of what is no
-            array.
-        TileTypeError: not as many values as names.
+        SyntaxNotSupportedError: the target is an attribute, or an element of a value
+            that is no array.
+        TileTypeError: the numbers of values and names differ.
     """
     if isinstance(target, ast.Name):
         origin = getattr(value, "origin", None)
@@ -54,7 +55,7 @@ def _no_target(
 def _store_element(
     ctx: Context, target: ast.Subscript, value: Value, node: ast.AST
 ) -> None:
-    """``X[i, j] = s``; what lies outside is dropped."""
+    """Compile ``X[i, j] = s``; elements outside of the array are not written."""
     owner = ctx.evaluate(target.value)
     slices = target.slice
     items = slices.elts if isinstance(slices, ast.Tuple) else [slices]
@@ -85,11 +86,10 @@ def _unpack(
 
 
 def assigned_names(nodes: Sequence[ast.AST]) -> set[str]:
-    """The names that statements assign to, inner functions left out."""
+    """Return the names that statements assign to, without those in inner functions."""
     found: set[str] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
+    waiting = Worklist(nodes)
+    for node in waiting:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
         elif isinstance(node, ast.FunctionDef):

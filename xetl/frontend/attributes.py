@@ -40,7 +40,7 @@ _advice_on = late("xetl.language.other_names", "advice_on")
 
 
 def _attributes_of(kind: type) -> tuple[str, ...]:
-    """The attributes and methods that `xetl.language.values` declares."""
+    """Return the attributes and methods that a class of `xetl.language.values` has."""
     names = (*kind.__annotations__, *vars(kind))
     return tuple(name for name in names if not name.startswith("_"))
 
@@ -138,7 +138,7 @@ def _subscript(ctx: Context, node: ast.Subscript) -> Value:
 
 def _index_array(ctx: Context, owner: Array, index: ast.expr) -> Value:
     items = index.elts if isinstance(index, ast.Tuple) else [index]
-    # `X[b, ...]` is what `X[b]` is.
+    # `X[b, ...]` means `X[b]`.
     if isinstance(items[-1], ast.Constant) and items[-1].value is Ellipsis:
         items = items[:-1]
     if any(isinstance(item, ast.Slice) for item in items):
@@ -187,7 +187,7 @@ def _constant_index(
 
 
 def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
-    """``v[:, None]``, ``v[None, :]``, ``v[a:b]``, ``v[3]``, ``v[1, 3]``."""
+    """Compile ``v[:, None]``, ``v[None, :]``, ``v[a:b]``, ``v[3]``, ``v[1, 3]``."""
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     shape: list[int] = []
     parts: list[range] = []
@@ -222,7 +222,7 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
 def _part(
     ctx: Context, owner: Vector, item: ast.Slice, extent: int, node: ast.Subscript
 ) -> range:
-    """The places along a dim of ``extent`` elements, known when compiling."""
+    """Return the indices of a slice along a dim of ``extent`` elements."""
     chosen = cast("slice", _constant_index(ctx, item))
     try:
         places = range(*chosen.indices(extent))
@@ -236,7 +236,7 @@ def _part(
 def _place(
     ctx: Context, owner: Vector, item: ast.expr, extent: int, node: ast.Subscript
 ) -> Value:
-    """An index along a dim of ``extent`` elements: from 0 on where it is known."""
+    """Return an index along a dim of ``extent`` elements: a constant counts from 0."""
     place = ctx.evaluate(item)
     if not is_scalar(place) or scalar_kind(place) != "int":
         raise _bad_vector_index(ctx, owner, node)
@@ -248,7 +248,7 @@ def _place(
 
 
 def _sliced(ctx: Context, owner: Vector, parts: list[range]) -> Vector:
-    """The elements of a vector at the chosen places of its leading dims."""
+    """Return the elements of a vector at chosen indices of its leading dims."""
     shape = matrix_shape(owner.shape)
     places = [range(extent) for extent in shape]
     first = len(shape) - len(owner.shape)
@@ -259,7 +259,7 @@ def _sliced(ctx: Context, owner: Vector, parts: list[range]) -> Vector:
 def _at(
     ctx: Context, owner: Vector, place: Value, dim: int, node: ast.Subscript
 ) -> Value:
-    """The number, row or column of a vector at ``place`` along a dim."""
+    """Return the number, row or column of a vector at index ``place`` of a dim."""
     given = zip(("v", "place", "dim"), (owner, place, dim % len(owner.shape)))
     args = {name: Arg(each, node) for name, each in given}
     return inline_operation(ctx, reductions.element, args, node)

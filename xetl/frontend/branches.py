@@ -1,4 +1,4 @@
-"""What runs on a condition of the run: ``scf.if`` and what its two paths leave."""
+"""Run-time branches: ``scf.if``, and the values of names after its two paths."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ Work = Callable[[], None]
 
 @record(eq=False)
 class Path:
-    """One of two ways: its block and what holds at its end."""
+    """One of two paths: its block, and the state at its end."""
 
     block: Block
     state: State
 
     @property
     def may_run(self) -> bool:
-        """Whether what follows may still run."""
+        """Whether the statements that follow may still run."""
         return self.state.exit.may_run
 
 
 def begin_path(ctx: Context, work: Work) -> Path:
-    """Do ``work`` in a new block; the scope is what it was before."""
+    """Do ``work`` in a new block, then restore the scope."""
     before = ctx.scope.state
     with ctx.into() as block:
         work()
@@ -75,7 +75,7 @@ CHEAP = 8
 
 
 def splice(ctx: Context, block: Block) -> None:
-    """Let the operations of a block run unconditionally."""
+    """Move the operations of a block to the current one: they run unconditionally."""
     for op in list(block.ops):
         op.detach()
         ctx.block.add_op(op)
@@ -84,12 +84,12 @@ def splice(ctx: Context, block: Block) -> None:
 def fork(
     ctx: Context, condition: Scalar, then: Work, otherwise: Work, node: ast.stmt
 ) -> None:
-    """Do one of two things; names become results where both agree."""
+    """Compile an ``scf.if`` with two bodies; names of equal kinds become results."""
     join(ctx, condition, begin_path(ctx, then), begin_path(ctx, otherwise), node)
 
 
 def guard(ctx: Context, work: Work, node: ast.stmt) -> None:
-    """Do ``work`` if the path, whose exit is not known, still runs."""
+    """Do ``work`` under the condition that the path, of unknown exit, still runs."""
     exit_ = ctx.scope.exit
 
     def run() -> None:
@@ -105,7 +105,7 @@ def guard(ctx: Context, work: Work, node: ast.stmt) -> None:
 def resume(
     ctx: Context, rest: Sequence[ast.stmt], tail: Tail | None, node: ast.stmt
 ) -> None:
-    """Compile what stands behind ``node``, on a path that may still run."""
+    """Compile the statements after ``node``, on a path that may still run."""
     if ctx.scope.exit.known == 0:
         ctx.run(rest, tail)
     elif rest:
@@ -121,10 +121,10 @@ def branch(
     rest: Sequence[ast.stmt],
     tail: Tail | None,
 ) -> bool:
-    """Compile ``if`` with what stands behind it; whether ``rest`` was taken in.
+    """Compile an ``if``; return whether ``rest``, the statements after it, is included.
 
-    Where one path stops for good, the rest belongs to the other one: no flag is
-    needed then, and what only that path sets stays usable.
+    If one path always ends, ``rest`` is compiled as a part of the other one. Then no
+    exit code is needed, and names that only the other path sets remain usable.
     """
     then = begin_path(ctx, lambda: ctx.run(node.body))
     otherwise = begin_path(ctx, lambda: ctx.run(node.orelse))
@@ -139,12 +139,12 @@ def branch(
     return taken
 
 
-# Where two paths meet ---------------------------------------------------------------
+# The join of two paths --------------------------------------------------------------
 
 
 @record(eq=False)
 class _Join:
-    """Two paths that meet, what each yields, and how that becomes results."""
+    """The join of two paths: the values that each yields, and the use of results."""
 
     ctx: Context
     one: Path
@@ -157,7 +157,7 @@ class _Join:
     )
 
     def cross(self, one: Value, other: Value, use: Callable[[Value], None]) -> None:
-        """Make a result of two values of one kind; ``_DEAD`` is any value."""
+        """Make a result of two values of one kind; ``_DEAD`` stands for any value."""
         like = other if one is _DEAD else one
         start = len(self.from_one)
         for path, value, found in (
@@ -171,7 +171,7 @@ class _Join:
         self.results.append(lambda ssa: use(carrying.from_ssa(like, iter(ssa[start:]))))
 
     def finish(self, condition: Scalar) -> None:
-        """Add the ``scf.if`` and hand out its results."""
+        """Add the ``scf.if``, and pass its results to their users."""
         pairs = (self.one, self.from_one), (self.other, self.from_other)
         for path, values in pairs:
             with self.ctx.appending(path.block):
@@ -195,17 +195,17 @@ def join(
     *,
     keep_exit: bool = False,
 ) -> None:
-    """End both paths; names they set become results where they agree.
+    """End both paths; a name becomes a result if its two values have the same kind.
 
-    A name that only one path has is usable if the other one stopped.  ``keep_exit``
-    says that the exit is afterwards what it was before.
+    A name that only one path sets is usable if the other path has ended. With
+    ``keep_exit`` the exit stays as it was before both paths.
     """
     before, scope = ctx.scope.bindings, ctx.scope
     meeting = _Join(ctx, one, other, node)
     merged = dict(before)
     names = {**one.state.bindings, **other.state.bindings}
     if one.state.exit.known == other.state.exit.known == RETURNED:
-        names = {}  # nothing comes after that could read one
+        names = {}  # no statement follows that could read a name
     for name in names:
         _join_name(meeting, name, before.get(name), merged)
     _join_returned(meeting)
@@ -255,11 +255,11 @@ def _agree(one: Binding, other: Binding) -> bool:
 def _only_alive(
     meeting: _Join, one: Binding | None, other: Binding | None
 ) -> Binding | None:
-    """The binding that counts where the other path stopped and has none alike."""
+    """Return the binding to use if the other path has ended without a similar one."""
     for mine, path, theirs in ((one, meeting.other, other), (other, meeting.one, one)):
         if mine is None or path.may_run or isinstance(mine.value, Unset):
             continue
-        # What a loop that was left gives on must be right; a function ends.
+        # After `return` no name is read; after `break` the other binding may be.
         useless = theirs is None or path.state.exit.known == RETURNED
         alike = theirs is not None and carrying.same_kind(mine.value, theirs.value)
         if useless and (
@@ -272,7 +272,7 @@ def _only_alive(
 def _why_unset(
     name: str, one: Binding | None, other: Binding | None, node: ast.stmt
 ) -> str | None:
-    """Why ``name`` has no value after the branches; None if it has one."""
+    """Return why ``name`` has no value after the branches; None if it has one."""
     for binding in (one, other):
         if binding is not None and isinstance(binding.value, Unset):
             return binding.value.why
@@ -341,7 +341,7 @@ def _join_returned(meeting: _Join) -> None:
 
 
 def _check_returned(ctx: Context, one: Binding, other: Binding) -> None:
-    """Refuse paths that return values of different kinds, or only one a value."""
+    """Refuse paths that return different kinds, or a value on one path only."""
     nothing = one.value is None or other.value is None
     if nothing or (
         carrying.can_cross(other.value)
@@ -354,10 +354,10 @@ def _check_returned(ctx: Context, one: Binding, other: Binding) -> None:
 
 
 def choose(ctx: Context, condition: Scalar, node: ast.IfExp) -> Value:
-    """``a if condition else b``; int and float become float.
+    """Compile ``a if condition else b``; an int and a float become floats.
 
     Raises:
-        ControlFlowError: the two are of different kinds.
+        ControlFlowError: the two values have different kinds.
     """
     values: list[Value] = []
     one = begin_path(ctx, lambda: values.append(ctx.evaluate(node.body)))
@@ -372,7 +372,7 @@ def join_values(
     values: list[Value],
     node: ast.expr,
 ) -> Value:
-    """The value of an expression of two paths; names they set have no value."""
+    """Return the value of an expression with two paths; names are joined as usual."""
     (one, other), (first, second) = paths, values
     if not (carrying.same(first, second) and not isinstance(first, Scalar)):
         first = _as_float(ctx, one.block, first, second)
@@ -410,7 +410,7 @@ def _with_value(state: State, value: Value) -> State:
 
 
 def _as_float(ctx: Context, block: Block, value: Value, other: Value) -> Value:
-    """``value`` as a float if ``other`` is one."""
+    """Convert ``value`` to a float if it is an int and ``other`` is a float."""
     if not (is_scalar(value) and is_scalar(other)):
         return value
     if scalar_kind(value) == "int" and scalar_kind(other) == "float":

@@ -1,4 +1,4 @@
-"""What the operations of ``ops/elementwise.py`` become."""
+"""The IR of the operations of ``ops/elementwise.py``."""
 
 from __future__ import annotations
 
@@ -32,31 +32,19 @@ from xetl.language.dtypes import f32, i1, i32, i64
 
 Maker = Callable[[SSAValue], Operation]
 
+_AS_PYTHON = (
+    *("exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "erf"),
+    *("acos", "asin", "atan", "cos", "cosh", "sin", "sinh", "tan", "tanh"),
+    *("ceil", "floor", "trunc"),
+)
+"""Functions that have the same name in Python's `math`."""
 _FUNCTIONS: dict[str, tuple[Maker, Callable[[Any], Any]]] = {
-    "exp": (math.ExpOp, python_math.exp),
-    "exp2": (math.Exp2Op, python_math.exp2),
-    "log": (math.LogOp, python_math.log),
-    "log2": (math.Log2Op, python_math.log2),
-    "sqrt": (math.SqrtOp, python_math.sqrt),
-    "rsqrt": (math.RsqrtOp, lambda x: 1.0 / python_math.sqrt(x)),
-    "sin": (math.SinOp, python_math.sin),
-    "cos": (math.CosOp, python_math.cos),
-    "tanh": (math.TanhOp, python_math.tanh),
-    "erf": (math.ErfOp, python_math.erf),
-    "floor": (math.FloorOp, python_math.floor),
-    "ceil": (math.CeilOp, python_math.ceil),
+    **{
+        name: (getattr(math, f"{name.capitalize()}Op"), getattr(python_math, name))
+        for name in _AS_PYTHON
+    },
     "round": (math.RoundevenOp, round),
-    "trunc": (math.TruncOp, python_math.trunc),
-    "log1p": (math.Log1pOp, python_math.log1p),
-    "expm1": (math.Expm1Op, python_math.expm1),
-    "log10": (math.Log10Op, python_math.log10),
-    "cbrt": (math.CbrtOp, python_math.cbrt),
-    "tan": (math.TanOp, python_math.tan),
-    "asin": (math.AsinOp, python_math.asin),
-    "acos": (math.AcosOp, python_math.acos),
-    "atan": (math.AtanOp, python_math.atan),
-    "sinh": (math.SinhOp, python_math.sinh),
-    "cosh": (math.CoshOp, python_math.cosh),
+    "rsqrt": (math.RsqrtOp, lambda x: 1.0 / python_math.sqrt(x)),
 }
 
 _APPROXIMATE = FastMathFlagsAttr(frozenset({FastMathFlag.AFN}))
@@ -70,12 +58,10 @@ def _function(call: Call) -> Value:
         try:
             return float(python(value))
         except (ValueError, OverflowError, ZeroDivisionError):
-            pass  # the op knows infinities and NaN
+            pass  # the op returns infinities and NaN
     if call.name == "exp2":
-        promises = [
-            call.constant(each, "a bool") for each in ("approximate", "nonpositive")
-        ]
-        flags, is_low = (_APPROXIMATE if promises[0] else None), bool(promises[1])
+        flags = _APPROXIMATE if call.flag("approximate") else None
+        is_low = call.flag("nonpositive")
         make = partial(math.Exp2Op, fastmath=flags, nonpositive=is_low)
     return _of_floats(call, "x", make)
 
@@ -83,9 +69,9 @@ def _function(call: Call) -> Value:
 def _of_floats(
     call: Call, names: str, make: Callable[..., Operation], *, widens: bool = False
 ) -> Value:
-    """What ``make`` gives for numbers (f64) or vectors of floats; integers become f32.
+    """Apply ``make`` to numbers (as f64), or to vectors of floats (integers as f32).
 
-    ``widens``: 16-bit floats are f32 for the whole formula, which so rounds once.
+    With ``widens``, 16-bit floats are f32 in the whole formula, which rounds once.
     """
     ctx, args = call.ctx, [call.args[name] for name in names]
     arithmetic.check_operands(ctx, call.name, args)
@@ -134,7 +120,7 @@ def _logistic(ctx: Context, x: SSAValue) -> Operation:
 
 
 def _hypot(ctx: Context, x: SSAValue, y: SSAValue) -> Operation:
-    """The root of ``x * x + y * y``, scaled by the larger of both: no overflow."""
+    """Compute the root of ``x * x + y * y``, scaled by the larger: without overflow."""
     a, b = ctx.emit(math.AbsfOp(x)), ctx.emit(math.AbsfOp(y))
     large, small = ctx.emit(arith.MaxnumfOp(a, b)), ctx.emit(arith.MinimumfOp(a, b))
     one, infinite = (_constant(ctx, each, x.type) for each in (1.0, python_math.inf))
@@ -200,7 +186,7 @@ def _abs(call: Call) -> Value:
 
 @builds("minimum", "maximum")
 def _extremum(call: Call) -> Value:
-    nan_wins = bool(call.constant("propagate_nan", "a bool"))
+    nan_wins = call.flag("propagate_nan")
     op = extremum(call.name[:3], propagate_nan=nan_wins)
     return arithmetic.binary(call.ctx, op, call.args["a"], call.args["b"])
 
@@ -256,7 +242,7 @@ def _where(call: Call) -> Value:
 
 
 def _branches(ctx: Context, condition: Value, a: Arg, b: Arg) -> tuple[Vector, Vector]:
-    """Both values as vectors of one dtype: two floats are f32, two ints i32."""
+    """Return both values as vectors of one dtype: f32 of scalar floats, i32 of ints."""
     if isinstance(a.value, Vector) or isinstance(b.value, Vector):
         both = arithmetic.unify(ctx, "where", [a, b])
         return both.vectors[0], both.vectors[1]

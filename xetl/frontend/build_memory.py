@@ -1,4 +1,4 @@
-"""What loads, stores, prefetches, gathers, scatters and atomics become."""
+"""The IR of loads, stores, prefetches, gathers, scatters and atomics."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from xetl.language.dtypes import DType, i1
 
 
 def _padding(call: Call, dtype: DType) -> Attribute | None:
-    """The padding as an attribute; None for 0, which is the default."""
+    """Return the padding as an attribute; None for 0, the default."""
     value = call.number("padding")
     if value == 0:
         return None
     if isinstance(value, float) and not dtype.is_float:
         problem = f"the padding of {dtype} must be an int"
         raise call.unfit("X0305", problem, "padding")
-    wraps = not (dtype.is_float or dtype.is_bool)  # a bool has a number's truth
+    wraps = not (dtype.is_float or dtype.is_bool)  # a bool is the truth of a number
     if wraps and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits:
         problem = f"the padding {value} does not fit {dtype}"
         help_ = "load zeros and choose with xetile.where, in a wider dtype"
@@ -51,12 +51,12 @@ _CACHES = {
     ".cs": ("streaming", "cached"),
     ".cv": ("uncached", "uncached"),
 }
-"""What L1 and the cache behind it do.  Source: Triton, ``cache_modifier``."""
+"""The hints for L1 and for the cache behind it. Source: Triton, ``cache_modifier``."""
 _EVICTIONS = ("", "evict_normal", "evict_first", "evict_last")
 
 
 def _hints(call: Call) -> tuple[str | None, str | None]:
-    """The words for L1 and the cache behind it; None: the device decides."""
+    """Return the hints for L1 and for the cache behind it; None: device's default."""
     first, last = _CACHES[call.word("cache", _CACHES)]
     eviction = call.word("evict", _EVICTIONS)
     if eviction == "evict_first":
@@ -74,7 +74,10 @@ def _store_tile(call: Call) -> None:
 
 
 def _fitting(call: Call, tile: types.Tile, name: str = "value") -> types.Vector:
-    """An argument of the tile's shape and dtype, or a number that fills it."""
+    """Return an argument as a vector of the tile's shape and dtype.
+
+    A number is repeated; a vector must have this shape and dtype.
+    """
     if types.is_scalar(call.value(name)):
         check_element(call.ctx, tile.dtype, call.args[name])
         return splat(call.ctx, call.value(name), tile.value_shape, tile.dtype)
@@ -95,7 +98,7 @@ def _fitting(call: Call, tile: types.Tile, name: str = "value") -> types.Vector:
 
 
 def _how_to_fit(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    """What to write where the shapes of a value and its tile differ."""
+    """Return the help for a value and a tile of different shapes."""
     for index, whole in (("[:, None]", (*shape, 1)), ("[None, :]", (1, *shape))):
         if whole == wanted:
             return (
@@ -118,7 +121,7 @@ def _prefetch_tile(call: Call) -> None:
 
 
 def _mask(call: Call, tile: types.Tile) -> types.Vector:
-    """Argument ``mask`` in the tile's shape; None means all."""
+    """Return argument ``mask``, broadcast to the tile's shape; None means all."""
     if call.value("mask") is None:
         return splat(call.ctx, True, tile.shape, i1)
     mask = call.vector("mask")
@@ -161,9 +164,10 @@ _SCOPES = {"group": "workgroup", "device": "gpu", "system": "system"}
 
 
 def _ordered(call: Call, tile: types.Tile, update: Callable[[], SSAValue]) -> SSAValue:
-    """An atomic between the fences that `sem` and `scope` ask for.
+    """Emit an atomic, and around it the fences that `sem` and `scope` ask for.
 
-    All subgroups of the program meet there: what any of them did is what is ordered.
+    In a workgroup-level kernel a barrier is beside the fences: accesses of all
+    subgroups are ordered.
     """
     order, scope = call.word("sem", _ORDERS), call.word("scope", _SCOPES)
     is_shared = tile_type(tile.ssa).memory_space == SHARED

@@ -1,6 +1,6 @@
-"""What ``tile_mma`` and ``@`` become, and what they ask of their operands.
+"""The IR of ``tile_mma``, ``@`` and ``dot_scaled``, and checks of their operands.
 
-``dot_scaled`` asks more of its operands; the product itself is made of others.
+``dot_scaled`` has more checks; its body consists of other operations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ACCUMULATORS = {
     "u8": i32,
 }
 _MIXED = ({i8, u8}, {f8e4m3, f8e5m2})
-"""Dtypes of which the two sides may have different ones."""
+"""Sets of dtypes: the two operands may have different dtypes of one set."""
 
 _PRECISIONS = (None, "tf32", "bf16x3")
 
@@ -69,7 +69,7 @@ def _multiply(
 
 
 def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
-    """Check both operands; gives the shape of the product and its dtype."""
+    """Check both operands; return the shape and the dtype of the product."""
     for name, operand in (("a", a), ("b", b)):
         if len(operand.shape) == 1:
             problem = (
@@ -99,7 +99,7 @@ def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
             help="both sides need one dtype of f16, bf16, f32, f64, i8, u8, f8e4m3,"
             " f8e5m2: convert with `.to(...)`",
         )
-    # The shape of ``a @ b``; of blocked ones, that of their blocks behind it.
+    # The shape of ``a @ b``; for blocked operands the shape of blocks follows.
     pairs = zip(a.shape[0::2], b.shape[1::2], strict=True)
     return tuple(extent for pair in pairs for extent in pair), accumulator
 
@@ -118,12 +118,12 @@ def _inner_extents(call: Call, a: Vector, b: Vector) -> CompileError:
 
 
 def _extent(extents: Shape) -> str:
-    """``64``; of a blocked vector ``4 blocks of 16``."""
+    """Return an extent as text: ``64``, or ``4 blocks of 16`` of a blocked vector."""
     return " blocks of ".join(map(str, extents))
 
 
 def _short(operand: Vector, text: str, name: str) -> str:
-    """What the user calls an operand: its variable, its tile's, or the parameter."""
+    """Return a name of an operand: its variable, its tile's, or the parameter."""
     if text.isidentifier():
         return text
     if operand.origin is not None and operand.origin.name:
@@ -136,7 +136,7 @@ def _made(operand: Vector) -> str | None:
 
 
 def check_addend(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
-    """Refuse to add what has not the shape, or the dtype, of the accumulator."""
+    """Refuse an addend ``c`` of another shape or dtype than the accumulator."""
     if c.shape != shape:
         blocked = "" if len(shape) == 2 else ", packed alike"
         raise call.unfit(
@@ -204,7 +204,7 @@ def _dot_scaled(call: Call) -> Value:
 
 
 def _extents(call: Call, name: str) -> Shape:
-    """The rows of ``a``, or columns of ``b``, and the numbers along K."""
+    """Return the rows of ``a`` or the columns of ``b``, and the numbers along K."""
     value, format_ = call.vector(name), call.word(f"{name}_format", _DTYPES, "format")
     if len(value.shape) != 2:
         problem = f"`dot_scaled` multiplies matrices, not {show_shape(value.shape)}"

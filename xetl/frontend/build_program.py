@@ -1,4 +1,4 @@
-"""What the operations of ``ops/program.py`` become; prints and assertions."""
+"""The IR of the operations of ``ops/program.py``; prints and assertions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from xetl.frontend import arithmetic, types
 from xetl.frontend.arguments import Arg, Call, Given, builds, check_readable, wrong_kind
 from xetl.frontend.arrays import as_memref
 from xetl.frontend.builtin_calls import BUILTINS
-from xetl.frontend.casts import extract, runtime
+from xetl.frontend.casts import extract, minus, runtime
 from xetl.frontend.context import Context
 from xetl.frontend.expressions import as_text, escaped
-from xetl.frontend.operators import ADD, COMPARISONS, FLOORDIV, MOD, MUL, SUB
+from xetl.frontend.operators import ADD, COMPARISONS, FLOORDIV, MOD, MUL
 from xetl.language import ops
 
 
@@ -58,15 +58,14 @@ def _subgroup_id(call: Call) -> types.Value:
 
 @builds("cdiv")
 def _cdiv(call: Call) -> types.Value:
-    a, b = call.args["a"], call.args["b"]
-    if types.is_constant(a.value) and types.is_constant(b.value):
-        return ops.cdiv(call.number("a"), call.number("b"))
-    for name in ("a", "b"):
-        call.scalar(name)
-    ctx = call.ctx
-    less = Arg(arithmetic.binary(ctx, SUB, b, Arg(1, b.node)), b.node)
-    total = Arg(arithmetic.binary(ctx, ADD, a, less), call.node)
-    return arithmetic.binary(ctx, FLOORDIV, total, b)
+    ctx, a, b = call.ctx, call.args["a"], call.args["b"]
+    kinds = [types.scalar_kind(call.scalar(name)) for name in ("a", "b")]
+    if kinds == ["int", "int"] and types.is_constant(b.value) and b.value > 0:
+        # If `a` is known not to be negative, this becomes an unsigned division.
+        total = arithmetic.binary(ctx, ADD, a, Arg(b.value - 1, b.node))
+        return arithmetic.binary(ctx, FLOORDIV, Arg(total, call.node), b)
+    negative = Arg(minus(ctx, a.value), call.node)
+    return minus(ctx, arithmetic.binary(ctx, FLOORDIV, negative, b))
 
 
 @builds("next_power_of_2")
@@ -89,7 +88,7 @@ def _static_assert(call: Call) -> None:
     if not arithmetic.truth(call.ctx, call.args["cond"]):
         text = call.value("msg")
         shown = text if isinstance(text, str) else types.describe(text)
-        # An operation made of others says what is wrong with the user's call.
+        # In the body of an operation the text describes an error of the user's call.
         message = shown if call.ctx.frame.hidden else f"assertion failed: {shown}"
         raise call.error("X0607", message.rstrip(": "), "cond")
 
@@ -122,10 +121,10 @@ def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
 
 
 def add_stop(ctx: Context, *, step: bool = False) -> None:
-    """Let a debugger stop here, with the variables that are visible.
+    """Let a debugger stop here, with the visible variables.
 
     Args:
-        step: whether only one stops that steps.
+        step: whether only a debugger that steps stops here.
     """
     names: list[str] = []
     values: list[SSAValue] = []
@@ -147,7 +146,7 @@ def add_stop(ctx: Context, *, step: bool = False) -> None:
 
 
 def _visible(scope: types.Scope) -> Mapping[str, types.Value]:
-    """The variables of a function, and of those around it in the kernel."""
+    """Return the variables of a function, and of functions around it in the kernel."""
     found: dict[str, types.Value] = {}
     if isinstance(scope.outer, types.Scope):
         found.update(_visible(scope.outer))
@@ -156,7 +155,7 @@ def _visible(scope: types.Scope) -> Mapping[str, types.Value]:
 
 
 def _visible_value(ctx: Context, value: types.Value) -> SSAValue | None:
-    """A variable as a value of the IR; None: a debugger does not show it."""
+    """Return a variable as an SSA value; None if a debugger does not show it."""
     if isinstance(value, types.Array):
         return as_memref(ctx, value)
     if isinstance(value, types.Tile):
@@ -167,7 +166,7 @@ def _visible_value(ctx: Context, value: types.Value) -> SSAValue | None:
 
 
 def _plain_value(ctx: Context, value: types.Value) -> SSAValue:
-    """A number, or a vector as it is shown: one of rank 1 has rank 1."""
+    """Return a number or vector as an SSA value to show; rank 1 remains rank 1."""
     if not isinstance(value, types.Vector):
         return runtime(ctx, value).ssa
     if len(value.shape) != 1:
@@ -180,7 +179,7 @@ BUILTINS[breakpoint] = _breakpoint
 
 
 def _print(ctx: Context, given: Given, node: ast.Call) -> None:
-    """``print(...)`` is `device_print` with its values beside each other."""
+    """Compile ``print(...)`` to a `device_print` with spaces between the values."""
     for keyword, arg in given.keywords.items():
         problem = f"`print` has no parameter `{keyword}` in a kernel"
         help_ = "write one text: print(f'...')"
@@ -214,7 +213,7 @@ def _device_print(call: Call) -> None:
     text, values = _text(call, "fmt")
     values = [*values, *call.rest]
     wanted = xetile.count_fields(text)
-    if wanted == 0:  # Triton's form: a text, and values behind it
+    if wanted == 0:  # Triton's form: a text, then values
         text, wanted = " ".join([text, *["{}"] * len(values)]), len(values)
     if wanted is None:
         problem = "this text has a field that is not `{}`"
@@ -299,12 +298,12 @@ def _source(call: Call) -> str:
 
 
 def _condition(call: Call) -> SSAValue:
-    """Argument ``cond``; of a mask all lanes must hold."""
+    """Compute argument ``cond``; all lanes of a mask must be true."""
     return _all(call.ctx, call.args["cond"])
 
 
 def _all(ctx: Context, arg: Arg) -> SSAValue:
-    """Whether a condition holds, in all lanes of a mask."""
+    """Compute whether a condition is true, for a mask in all lanes."""
     value = arg.value
     if isinstance(value, types.Vector) and value.dtype.is_bool:
         every = xetile.TileReduceOp("and", value.ssa, [0, 1])
@@ -314,20 +313,20 @@ def _all(ctx: Context, arg: Arg) -> SSAValue:
 
 
 def _text(call: Call, name: str) -> tuple[str, list[Arg]]:
-    """A text argument as template, with the values of an f-string."""
+    """Return a text argument as a template, and the values of an f-string."""
     arg = call.args[name]
     if isinstance(arg.value, types.Text):
         return arg.value.template, [Arg(value, arg.node) for value in arg.value.values]
     if not isinstance(arg.value, str):
         raise call.wrong_kind(name, "a text")
-    # Only `device_print` takes values, so only there braces are fields.
+    # Braces are fields only in `device_print`, which takes values.
     return arg.value if name == "fmt" else escaped(arg.value), []
 
 
 def _shown_values(
     call: Call, text: str, values: Sequence[Arg]
 ) -> tuple[list[SSAValue], list[int]]:
-    """The values in ``text`` as the ops take them, and which of them are unsigned."""
+    """Return SSA values for the fields of ``text``, and indices of unsigned ones."""
     shown: list[SSAValue] = []
     unsigned: list[int] = []
     for arg in values:

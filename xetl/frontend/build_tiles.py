@@ -1,4 +1,4 @@
-"""What ``init_tile`` and ``update_tile_offset`` become, SLM arrays; maps of users."""
+"""The IR of ``init_tile``, ``update_tile_offset``, ``slm`` and packing; users' maps."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ OpT = TypeVar("OpT", bound=Operation)
 def maps_of(
     call: Call, name: str, shape: types.Shape
 ) -> tuple[xetile.WgMapAttr | None, xetile.SgMapAttr | None]:
-    """The maps that argument ``name`` gives for something of ``shape``.
+    """Return the maps in argument ``name`` for a tile or vector of ``shape``.
 
     Raises:
-        TileMapError: the argument is no map, or cannot spread the shape.
+        TileMapError: the argument is no map, or cannot distribute the shape.
     """
     value = call.value(name)
     if value is None:
@@ -60,7 +60,7 @@ def maps_of(
 
 
 def _check_subgroups(call: Call, name: str, wg: WgMap) -> None:
-    """All maps of a kernel spread over the same subgroups."""
+    """Refuse a map with another number of subgroups than the first one."""
     ctx, found = call.ctx, wg.sg_layout[0] * wg.sg_layout[1]
     first = ctx.first_map
     if first is None:
@@ -79,7 +79,7 @@ def _check_subgroups(call: Call, name: str, wg: WgMap) -> None:
 
 
 def mapped(call: Call, op: OpT, shape: types.Shape) -> OpT:
-    """``op`` with the map that the call asks for, if any."""
+    """Add the map of the call, if it has one, to ``op``; return ``op``."""
     if "wg_map" in call.args:
         wg, _ = maps_of(call, "wg_map", shape)
         if wg is not None:
@@ -88,10 +88,10 @@ def mapped(call: Call, op: OpT, shape: types.Shape) -> OpT:
 
 
 def inner_blocks(call: Call, shape: types.Shape) -> types.Shape:
-    """Argument ``inner_blocks`` for something of ``shape``.
+    """Return argument ``inner_blocks`` for a tile or vector of ``shape``.
 
     Raises:
-        TileShapeError: the blocks do not divide it.
+        TileShapeError: the blocks do not divide the shape.
     """
     blocks = tuple(call.int_list("inner_blocks"))
     if len(shape) != 2 or len(blocks) != 2 or min(blocks) <= 0:
@@ -163,7 +163,7 @@ def _init_tile(call: Call) -> types.Tile:
 
 
 def _origin(call: Call, shape: types.Shape) -> types.Origin:
-    """What a note says of the tile: the user's text with the shape as numbers."""
+    """Return the origin of a tile: the user's text, with the shape as numbers."""
     frame = call.ctx.frame
     parts = [frame.text(call.args[name].node) for name in ("base", "offsets")]
     line = frame.span(call.node)[0]
@@ -173,7 +173,7 @@ def _origin(call: Call, shape: types.Shape) -> types.Origin:
 
 
 def _block_base(call: Call) -> tuple[Base, types.Value, int]:
-    """The matrix behind a tile, its dtype and its memory space."""
+    """Return the matrix that a tile lies in, its dtype and its memory space."""
     value = call.value("base")
     if types.is_scalar(value) and types.scalar_kind(value) == "int":
         return _address_base(call), call.memory_dtype(), 0
@@ -243,15 +243,15 @@ _WHOLE = "round it: `//` divides to an int"
 
 def _offset_count(call: Call, wanted: int, found: int, what: str) -> CompileError:
     plural = "" if wanted == 1 else "s"
-    problem = f"{what} needs {wanted} offset{plural}, but {found} are given"
+    problem = f"{what} needs {wanted} offset{plural}, not {found}"
     help_ = f"write [{', '.join(['row', 'column'][:wanted])}]"
     return call.error("X0207", problem, "offsets", help=help_)
 
 
 def _offsets(call: Call, shape: types.Shape) -> list[types.Extent]:
-    """Offsets in the matrix; a rank-1 tile lies in row 0."""
+    """Return row and column of the tile; rank 1 with one offset lies in row 0."""
     values = _listed(call.value("offsets"))
-    if len(values) != len(shape):
+    if len(values) not in (len(shape), 2):
         problem = f"a tile of {types.show_shape(shape)}"
         raise _offset_count(call, len(shape), len(values), problem)
     offsets = [_extent(call, value, "offsets", n) for n, value in enumerate(values)]
@@ -259,10 +259,10 @@ def _offsets(call: Call, shape: types.Shape) -> list[types.Extent]:
 
 
 def _order(call: Call, base: Base) -> tuple[int, int]:
-    """The dims from fastest to slowest, as the strides say.
+    """Return the dims from fastest to slowest, according to the strides.
 
     Raises:
-        TileMapError: ``order`` says otherwise.
+        TileMapError: argument ``order`` differs from the strides.
     """
     found = (0, 1) if base.unit_dim == 0 else (1, 0)
     if call.value("order") is None:
@@ -296,7 +296,7 @@ def _scatter_tile(call: Call, indices: Sequence[Arg]) -> types.Tile:
 
 
 def _listed_vectors(call: Call) -> list[Arg] | None:
-    """The indices of a scatter tile: a vector, or a list with one; else None."""
+    """Return the indices of a scatter tile: a vector, or a list with one; or None."""
     given = call.args["offsets"]
     if isinstance(given.value, types.Vector):
         return [given]
@@ -347,7 +347,7 @@ def _slm(call: Call) -> types.Array:
 
 
 def _check_size(call: Call, shape: types.Shape, dtype: DType) -> None:
-    """Count the SLM of the kernel against what the target has."""
+    """Add an array to the SLM of the kernel; refuse more than the target has."""
     ctx, size = call.ctx, prod(shape) * dtype.itemsize
     before = ctx.slm_bytes
     ctx.slm_bytes += size

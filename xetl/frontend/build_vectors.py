@@ -1,6 +1,6 @@
-"""What making, converting, multiplying, reshaping and reducing vectors becomes.
+"""The IR of operations that make, convert, reshape, reduce, scan and sort vectors.
 
-A reduction keeps its dim as extent 1, which is dropped by a reshape.
+A reduction keeps its dim with extent 1; a reshape drops it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _arange(call: Call) -> Vector:
 
 
 def arange(ctx: Context, start: int, stop: int) -> Vector:
-    """``start`` .. ``stop - 1`` as i32, rank 1."""
+    """Return the vector ``start`` .. ``stop - 1`` of i32, of rank 1."""
     length = stop - start
     steps = ctx.emit(vector.StepOp(VectorType(INDEX, [length])))
     line = VectorType(element_type(i32), [length])
@@ -95,14 +95,14 @@ def _to(call: Call) -> Value:
     if call.constant("bitcast", "a bool"):
         return _bitcast(call, dtype)
     if isinstance(value, Scalar):
-        # By way of the element, so that the value is rounded as the dtype says.
+        # The conversion to an element rounds the value to the dtype.
         element = casts.to_element(call.ctx, value, dtype)
         return casts.from_element(call.ctx, element, dtype)
     return casts.convert(call.ctx, call.vector("v"), dtype)
 
 
 def _bitcast(call: Call, dtype: DType) -> Vector:
-    """The same bits as another dtype of the same width."""
+    """Return the same bits as another dtype of the same width."""
     value = call.vector("v")
     kinds = {value.dtype.is_bool, dtype.is_bool, index in (value.dtype, dtype)}
     if value.dtype.bits != dtype.bits or True in kinds:
@@ -149,7 +149,7 @@ def _reshape(call: Call) -> Vector | Array:
 
 
 def _given_sizes(call: Call) -> list[Arg]:
-    """`reshape(v, (2, 3))`, `v.reshape(2, 3)` or `v.reshape((2, 3))`."""
+    """Return the sizes of a reshape: given as one tuple, or as several arguments."""
     given = [call.args["shape"]] if "shape" in call.args else call.rest
     items = items_of(given[0].value) if len(given) == 1 else None
     return given if items is None else [Arg(item, given[0].node) for item in items]
@@ -210,7 +210,7 @@ def _tile_broadcast(call: Call) -> Vector:
 
 
 def _target_shape(call: Call) -> Shape:
-    """Argument ``shape`` of tile_broadcast: rank 4 for a blocked vector."""
+    """Return argument ``shape`` of tile_broadcast: of rank 4 for a blocked vector."""
     shape = tuple(call.int_list("shape"))
     return shape if len(shape) == 4 else call.shape("shape")
 
@@ -231,7 +231,7 @@ _BITWISE = ("and", "or", "xor")
 
 
 def combining_kind(call: Call, dtype: DType, *, more: tuple[str, ...] = ()) -> str:
-    """Argument ``kind`` for elements of ``dtype``; ``more`` are kinds of the caller."""
+    """Return MLIR's name of argument ``kind``; ``more`` are kinds of the caller."""
     kind = call.constant("kind", "a string")
     kinds = (*KINDS, *more)
     if kind not in kinds:
@@ -242,10 +242,12 @@ def combining_kind(call: Call, dtype: DType, *, more: tuple[str, ...] = ()) -> s
 
 
 def kind_of(call: Call, kind: str, dtype: DType, *, nan_wins: bool = True) -> str:
-    """MLIR's name of ``kind`` on ``dtype``; in max and min NaN wins, or numbers do.
+    """Return MLIR's name of ``kind`` on ``dtype``.
+
+    In a max or min of floats a NaN wins if ``nan_wins``, else numbers do.
 
     Raises:
-        TileTypeError: the kind has no meaning on the dtype.
+        TileTypeError: the kind is not defined on the dtype.
     """
     if (kind in _BITWISE and dtype.is_float) or (
         kind not in _BITWISE and dtype.is_bool
@@ -274,7 +276,7 @@ def _tile_reduce(call: Call) -> Vector:
 
 
 def _reduce(call: Call, kind: str, value: Vector, dims: list[int]) -> Vector:
-    """Reduce ``dims`` of the user's shape; they stay as extent 1."""
+    """Reduce ``dims`` of the user's shape; they remain with extent 1."""
     shape = tuple(1 if d in dims else e for d, e in enumerate(value.shape))
     shift = len(matrix_shape(value.shape)) - len(value.shape)
     op = xetile.TileReduceOp(kind, value.ssa, [dim + shift for dim in sorted(dims)])
@@ -284,9 +286,7 @@ def _reduce(call: Call, kind: str, value: Vector, dims: list[int]) -> Vector:
 @builds("sum", "prod", "max", "min")
 def _sugar(call: Call) -> Value:
     value = call.value("v")
-    nan_wins = "propagate_nan" not in call.args or bool(
-        call.constant("propagate_nan", "a bool")
-    )
+    nan_wins = "propagate_nan" not in call.args or call.flag("propagate_nan")
     if is_scalar(value) and call.name in ("max", "min"):
         if not is_scalar(call.value("axis")):
             raise call.wrong_kind("v", "a vector")
@@ -296,14 +296,14 @@ def _sugar(call: Call) -> Value:
     kind = kind_of(call, _SUGAR[call.name], value.dtype, nan_wins=nan_wins)
     dims = _axes(call, value)
     reduced = _finish(call, _reduce(call, kind, value, dims), dims)
-    if "return_indices" in call.args and call.constant("return_indices", "a bool"):
+    if "return_indices" in call.args and call.flag("return_indices"):
         return reduced, _position(call, call.name)
     return reduced
 
 
 @builds("any", "all")
 def _of_masks(call: Call) -> Value:
-    """Of masks, or of numbers: those that are not 0."""
+    """Compile ``any`` and ``all`` of a mask, or of numbers: 0 counts as false."""
     value = casts.convert(call.ctx, call.vector("v"), i1)
     dims = _axes(call, value)
     kind = "or" if call.name == "any" else "and"
@@ -318,8 +318,8 @@ def _axes(call: Call, value: Vector) -> list[int]:
 
 
 def _finish(call: Call, reduced: Vector, dims: list[int]) -> Value:
-    """Drop the reduced dims as NumPy does; nothing left is a scalar."""
-    if call.value("keepdims"):
+    """Drop the reduced dims as NumPy does; without dims it is a scalar."""
+    if call.flag("keepdims"):
         return reduced
     shape = tuple(e for d, e in enumerate(reduced.shape) if d not in dims)
     return (
@@ -335,7 +335,7 @@ def _arg_extremum(call: Call) -> Value:
 
 
 def _position(call: Call, extremum: str) -> Value:
-    """The first position that holds the extremum: the least of all that do."""
+    """Return the first position of the extremum: the least of all its positions."""
     ctx, value = call.ctx, call.vector("v")
     of_all = call.value("axis") is None
     if of_all and len(value.shape) == 2:
@@ -417,7 +417,7 @@ def _slice_matrix(call: Call) -> Vector:
 
 
 def slice_matrix(ctx: Context, value: Vector, rows: range, columns: range) -> Vector:
-    """The elements of a matrix in some rows and columns."""
+    """Return the elements of a matrix in some rows and columns."""
     shape, places = (len(rows), len(columns)), (rows, columns)
     if shape == value.shape:
         return value

@@ -24,8 +24,9 @@ def _check_count(ctx: Context, name: str, given: Given, most: int | None) -> Non
     _no_keywords(ctx, name, given)
     count = len(given.positional)
     if not count or (most is not None and count > most):
-        wanted = "1" if most == 1 else f"1 to {most}" if most else "1+"
-        problem = f"`{name}` takes {wanted} arguments, but {count} are given"
+        many = "1 or more" if most is None else f"1 to {most}"
+        wanted = "1 argument" if most == 1 else f"{many} arguments"
+        problem = f"`{name}` takes {wanted}, not {count}"
         raise ctx.error("X0105", problem)
 
 
@@ -125,7 +126,7 @@ def _scalar_cast(kind: type[int] | type[float] | type[bool]) -> BuiltinHandler:
 
 
 def _sequence(ctx: Context, name: str, arg: Arg) -> list[types.Value]:
-    """The items of a sequence known when compiling."""
+    """Return the items of a sequence that is known at compile time."""
     value = arg.value
     if isinstance(value, types.Range):
         bounds = (value.start, value.stop, value.step)
@@ -139,7 +140,7 @@ def _sequence(ctx: Context, name: str, arg: Arg) -> list[types.Value]:
 
 
 def _over_sequences(function: Callable[..., Any]) -> BuiltinHandler:
-    """``enumerate``, ``zip``, ``reversed``: their items, for unrolled loops."""
+    """Handle ``enumerate``, ``zip``, ``reversed``: they return items to unroll."""
 
     def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
         name = function.__name__
@@ -155,7 +156,7 @@ def _over_sequences(function: Callable[..., Any]) -> BuiltinHandler:
 
 
 def _folded(op: operators.Binary, name: str, start: types.Value) -> BuiltinHandler:
-    """``sum``, ``all``, ``any`` of a tuple of numbers."""
+    """Handle ``sum``, ``all``, ``any`` of a tuple of numbers."""
 
     def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
         _check_count(ctx, name, given, 1)
@@ -178,7 +179,7 @@ def _folded(op: operators.Binary, name: str, start: types.Value) -> BuiltinHandl
 
 
 def _round(ctx: Context, given: Given, node: ast.Call) -> types.Value:
-    """Of a number of the run: the nearest int, halves to even."""
+    """Compile ``round``; a run-time number goes to the nearest int, halves to even."""
     if len(given.positional) != 1 or types.is_constant(given.positional[0].value):
         return _on_constants(round)(ctx, given, node)
     _check_count(ctx, "round", given, 1)
@@ -193,7 +194,7 @@ def _round(ctx: Context, given: Given, node: ast.Call) -> types.Value:
 
 
 def _isinstance(ctx: Context, given: Given, node: ast.Call) -> types.Value:
-    """Of constants; of values of the run, whether they are a tuple."""
+    """Compile ``isinstance`` of a constant; of run-time values only against tuple."""
     if len(given.positional) == 2 and given.positional[1].value is tuple:
         items = types.items_of(given.positional[0].value)
         if items is not None or not types.is_constant(given.positional[0].value):
@@ -221,7 +222,7 @@ def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
 def _by_operators(
     function: Callable[..., Any], *ops: operators.Binary
 ) -> BuiltinHandler:
-    """Of values of the run: what each operator gives."""
+    """Handle a function of two operands; run-time values are joined by operators."""
 
     def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
         constant = all(types.is_constant(arg.value) for arg in given.positional)

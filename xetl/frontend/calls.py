@@ -1,4 +1,4 @@
-"""Calls: of operations, methods, builtins and functions of the user."""
+"""Calls of operations, methods, builtins and functions of the user."""
 
 from __future__ import annotations
 
@@ -58,10 +58,11 @@ def inline_function(
 def inline_operation(
     ctx: Context, operation: Callable[..., Any], args: Mapping[str, Arg], node: ast.AST
 ) -> types.Value:
-    """Compile a call of an operation that is made of others.
+    """Compile a call of an operation whose body consists of other operations.
 
     Raises:
-        ControlFlowError: each subgroup calls it, but all would share its memory.
+        ControlFlowError: a subgroup-level kernel calls an operation that uses shared
+            memory: all subgroups would use the same memory.
     """
     body = body_of(operation)
     assert body is not None
@@ -139,7 +140,7 @@ def _name_of(function: FunctionNode) -> str:
 
 
 def too_deep(ctx: Context) -> CompileError:
-    """The error where Python's own stack ends."""
+    """Return the error for code that overflows Python's stack."""
     frame = ctx.frame
     while frame.parent is not None and frame.call is not None:
         if frame.function in frame.parent.functions():
@@ -151,7 +152,7 @@ def too_deep(ctx: Context) -> CompileError:
 
 
 def _endless(ctx: Context, name: str, node: ast.AST) -> CompileError:
-    """The error for a recursion: who calls whom, once around, and not each call."""
+    """Return the error for a recursion; it shows one cycle of calls, not all calls."""
     names = [name, *ctx.frame.functions()]
     if name in names[1:]:
         names = names[: names.index(name, 1) + 1]
@@ -176,7 +177,7 @@ def _run_body(ctx: Context, function: FunctionNode) -> types.Value:
 def parameters_of_node(
     ctx: Context, function: FunctionNode, defaults: Mapping[str, types.Value]
 ) -> list[Parameter]:
-    """The parameters of a function of the user.
+    """Return the parameters of a function of the user.
 
     Raises:
         SyntaxNotSupportedError: it takes ``**kwargs``.
@@ -198,7 +199,7 @@ def parameters_of_node(
 
 
 PURE: tuple[Callable[..., Any], ...] = (wg_map, sg_map, xe_map)
-"""Functions of the host that a kernel may call while it is compiled."""
+"""Host functions that a kernel may call at compile time."""
 
 
 @expression(ast.Call)
@@ -208,7 +209,7 @@ def _call(ctx: Context, node: ast.Call) -> types.Value:
 
 
 def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
-    """The arguments of a call; ``*`` of a tuple gives its items, ``**`` is refused."""
+    """Evaluate the arguments of a call; ``*`` is expanded, ``**`` is refused."""
     given = Given([], {})
     for item in node.args:
         if isinstance(item, ast.Starred):
@@ -228,7 +229,7 @@ def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
 def call_value(
     ctx: Context, callee: types.Value, given: Given, node: ast.Call
 ) -> types.Value:
-    """Call whatever ``callee`` is."""
+    """Compile a call of ``callee``: a method, operation, function, dtype or builtin."""
     if isinstance(callee, types.BoundMethod):
         return _call_method(ctx, callee, given, node)
     operation = operation_name(callee)
@@ -251,7 +252,7 @@ def call_value(
 
 
 def _of_dtype(ctx: Context, dtype: DType, given: Given, node: ast.Call) -> types.Value:
-    """``u32(3)``: a number as ``dtype`` holds it; of a vector, ``.to``."""
+    """Compile ``u32(3)``: convert a number or, as ``.to`` does, a vector."""
     names = [Parameter("value")]
     bound, _ = bind_arguments(ctx, dtype.name, names, given, node)
     value = bound["value"].value
@@ -260,7 +261,7 @@ def _of_dtype(ctx: Context, dtype: DType, given: Given, node: ast.Call) -> types
     if not types.is_scalar(value) or dtype.name == "tf32":
         raise wrong_kind(ctx, f"the argument of `{dtype}`", "a number", bound["value"])
     if isinstance(value, types.Scalar):
-        # By way of the element, so that the value is rounded as the dtype says.
+        # The conversion to an element rounds the value to the dtype.
         return from_element(ctx, to_element(ctx, value, dtype), dtype)
     return plain(rounded(value, dtype))
 
@@ -270,7 +271,7 @@ def _of_dtype(ctx: Context, dtype: DType, given: Given, node: ast.Call) -> types
 
 @functools.cache
 def parameters_of(declaration: Callable[..., Any]) -> list[Parameter]:
-    """The parameters of an operation, from its declaration in xetl.language."""
+    """Return the parameters of an operation, from its declaration in xetl.language."""
     found: list[Parameter] = []
     for parameter in inspect.signature(declaration).parameters.values():
         default: types.Value = parameter.default
@@ -292,7 +293,7 @@ def call_operation(
     given: Given,
     node: ast.Call,
 ) -> types.Value:
-    """Call an operation of the language."""
+    """Compile a call of an operation of the language."""
     parameters = parameters_of(declaration)
     args, rest = bind_arguments(ctx, name, parameters, given, node)
     if body_of(declaration) is not None:
@@ -305,7 +306,7 @@ def call_operation(
 def _check_declared(
     ctx: Context, name: str, declaration: Callable[..., Any], args: Mapping[str, Arg]
 ) -> None:
-    """What an operation declares as a vector or int is one; its body would say less."""
+    """Check arguments against the declared Vector and int: errors are clearer here."""
     for each, arg in args.items():
         annotation = declaration.__annotations__.get(each)
         if annotation == "Vector" and not isinstance(arg.value, types.Vector):
@@ -321,7 +322,7 @@ def _check_declared(
 def _call_method(
     ctx: Context, method: types.BoundMethod, given: Given, node: ast.Call
 ) -> types.Value:
-    """``v.sum(0)``: the operation of that name with the owner as first argument."""
+    """Compile ``v.sum(0)``: an operation whose first argument is the owner."""
     owner = ArrayOfUser if isinstance(method.owner, types.Array) else VectorOfUser
     declaration = getattr(owner, method.name)
     receiver = Given([Arg(method.owner, method.owner_node), *given.positional], {})

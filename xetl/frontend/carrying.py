@@ -1,6 +1,6 @@
-"""What a loop of the run carries from one iteration to the next.
+"""Loop-carried values of run-time loops.
 
-Values cross into and out of regions of the run as SSA values and back.
+A value is converted to SSA values to enter or leave a region, and back.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from xetl.records import record
 
 
 def can_cross(value: Value) -> bool:
-    """Whether a region can carry ``value``: numbers, vectors, tiles, tuples of them."""
+    """Whether a region can carry ``value``: a number, vector, tile, tuple of these."""
     if isinstance(value, tuple):
         return all(can_cross(item) for item in items_of(value) or ())
     return isinstance(value, Scalar | Vector | Tile) or is_number(value)
 
 
 def same(one: Value, other: Value) -> bool:
-    """Whether two values are one: the same object, or equal constants."""
+    """Whether two values are the same: one object, or equal constants."""
     if one is other:
         return True
     if isinstance(one, Scalar | Vector | Tile):
@@ -47,14 +47,14 @@ def same(one: Value, other: Value) -> bool:
     pairs = _pairs(one, other)
     if pairs is not None:
         return all(same(a, b) for a, b in pairs)
-    # 0.0 and -0.0 are equal but not one, and NaN is one but not equal.
+    # 0.0 == -0.0, but they are not the same; NaN != NaN, but it is the same.
     if is_number(one) and is_number(other):
         return type(one) is type(other) and repr(one) == repr(other)
     return isinstance(one, str) and isinstance(other, str) and one == other
 
 
 def _pairs(one: Value, other: Value) -> list[tuple[Value, Value]] | None:
-    """The items of two tuples of one length, pairwise; None of anything else."""
+    """Return the items of two tuples of one length as pairs; None for other values."""
     if not (isinstance(one, tuple) and isinstance(other, tuple)):
         return None
     first, second = items_of(one) or [], items_of(other) or []
@@ -62,7 +62,7 @@ def _pairs(one: Value, other: Value) -> list[tuple[Value, Value]] | None:
 
 
 def same_kind(one: Value, other: Value) -> bool:
-    """Whether two values can stand behind one name: same kind, shape and dtype."""
+    """Whether one name can have either value: same kind, shape and dtype."""
     pairs = _pairs(one, other)
     if pairs is not None:
         return all(same_kind(a, b) for a, b in pairs)
@@ -77,7 +77,7 @@ def same_kind(one: Value, other: Value) -> bool:
 
 
 def to_ssa(ctx: Context, value: Value) -> list[SSAValue]:
-    """The SSA values of something that can cross; constants are materialised."""
+    """Return the SSA values of a value that can cross; constants are materialised."""
     if isinstance(value, tuple):
         return [ssa for item in items_of(value) or () for ssa in to_ssa(ctx, item)]
     if isinstance(value, Vector | Tile):
@@ -86,7 +86,7 @@ def to_ssa(ctx: Context, value: Value) -> list[SSAValue]:
 
 
 def from_ssa(like: Value, values: Iterator[SSAValue]) -> Value:
-    """What ``like`` is, made of other SSA values."""
+    """Make a value like ``like`` of other SSA values."""
     if isinstance(like, tuple):
         return tuple(from_ssa(item, values) for item in items_of(like) or ())
     if isinstance(like, Vector | Tile):
@@ -95,7 +95,7 @@ def from_ssa(like: Value, values: Iterator[SSAValue]) -> Value:
 
 
 def describe_kind(value: Value) -> str:
-    """``value`` as a kind: a constant counts as the number it is."""
+    """Describe the kind of ``value``, for a constant like for a run-time number."""
     if is_number(value):
         return {"int": "an int", "float": "a float", "bool": "a condition"}[
             scalar_kind(value)
@@ -106,7 +106,7 @@ def describe_kind(value: Value) -> str:
 
 
 def line_of(node: ast.AST | None) -> str:
-    """`` at line 5``; empty if the place is not known."""
+    """Return text such as `` at line 5``; "" if the line is not known."""
     line = getattr(node, "lineno", None)
     return f" at line {line}" if line else ""
 
@@ -116,17 +116,20 @@ Bindings = dict[str, Binding]
 
 @record(frozen=True)
 class _End:
-    """What the body gives on, and why the name has no value after the loop."""
+    """The carried value of a name at the end of the body.
+
+    ``unset`` is set if the name has no usable value after the loop.
+    """
 
     carried: Value
     unset: Unset | None = None
 
 
 class Carried:
-    """The names that a loop changes and that had a value before.
+    """The names that a loop changes and that have a value before it.
 
-    The order of use is that of the methods: ``starts`` before the loop, ``enter`` in
-    its block, ``ends`` at the end of it, ``leave`` behind the loop.
+    Call the methods in this order: ``starts`` before the loop, ``enter`` at the start
+    of its block, ``ends`` at the end of its block, ``leave`` after the loop.
     """
 
     def __init__(
@@ -144,11 +147,11 @@ class Carried:
         self.end: dict[str, _End] = {}
 
     def starts(self, ctx: Context) -> list[SSAValue]:
-        """The values before the loop."""
+        """Return the values before the loop."""
         return [s for b in self.first.values() for s in to_ssa(ctx, b.value)]
 
     def enter(self, ctx: Context, arguments: Sequence[SSAValue]) -> None:
-        """Let the names mean the arguments of the body."""
+        """Bind the names to the arguments of the body."""
         values = iter(arguments)
         self.inside = {
             name: Binding(from_ssa(b.value, values), b.node)
@@ -157,10 +160,10 @@ class Carried:
         ctx.scope.bindings = self.before | self.inside
 
     def pass_on(self, ctx: Context) -> list[SSAValue]:
-        """What a test gives to the body: the names as they are after it.
+        """Return the values of the names after the test of a loop, for its body.
 
         Raises:
-            ControlFlowError: the test changed the kind of one.
+            ControlFlowError: the test changed the kind of a name.
         """
         for name, first in self.first.items():
             last = ctx.scope.bindings[name]
@@ -170,7 +173,7 @@ class Carried:
         return [ssa for value in now for ssa in to_ssa(ctx, value)]
 
     def enter_body(self, ctx: Context, arguments: Sequence[SSAValue]) -> None:
-        """Let the names mean the arguments of a second block."""
+        """Bind the names to the arguments of the second block of a loop."""
         values: Iterator[SSAValue] = iter(arguments)
         tested = dict(ctx.scope.bindings)
         for name, first in self.first.items():
@@ -180,7 +183,7 @@ class Carried:
         ctx.scope.bindings = tested
 
     def ends(self, ctx: Context, targets: Set[str]) -> list[SSAValue]:
-        """The values for the next iteration; the scope is that before the loop.
+        """Return the values for the next iteration; restore the scope before the loop.
 
         Raises:
             ControlFlowError: a name changes its kind.
@@ -188,7 +191,7 @@ class Carried:
         self.after = ctx.scope.bindings
         ctx.scope.bindings = self.before
         self.end = {name: self._end(ctx, name) for name in self.first}
-        # What cannot be carried (None, a dtype, an array) must stay what it is.
+        # A value that cannot be carried (None, a dtype, an array) must not change.
         changeable = self.first.keys() | targets
         for name, first in self.before.items():
             last = self.after[name]
@@ -199,10 +202,10 @@ class Carried:
         return [s for end in self.end.values() for s in to_ssa(ctx, end.carried)]
 
     def _end(self, ctx: Context, name: str) -> _End:
-        """What the body makes of a carried variable.
+        """Return the value of a carried variable at the end of the body.
 
-        A variable that the body sets anew before it reads it may change its kind:
-        only a use after the loop is wrong then.
+        If the body always sets a variable before it reads it, its kind may change:
+        then only a use after the loop is an error.
 
         Raises:
             ControlFlowError: the next iteration would read another kind of value.
@@ -218,7 +221,7 @@ class Carried:
     def leave(
         self, ctx: Context, results: Sequence[SSAValue], targets: Set[str]
     ) -> None:
-        """Let the names mean the results; others of the body have no value."""
+        """Bind the names to the results; other names of the body have no value."""
         values = iter(results)
         merged = dict(self.before)
         for name, end in self.end.items():

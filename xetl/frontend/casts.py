@@ -32,7 +32,7 @@ from xetl.language.dtypes import DType, f32, f64, i1, i64
 
 
 def transpose_vector(ctx: Context, value: Vector) -> Vector:
-    """The vector with its axes swapped; a rank-1 vector is its own transpose."""
+    """Swap the axes of a vector; a rank-1 vector is its own transpose."""
     if len(value.shape) > 2:
         problem = f"`.T` swaps the axes of a matrix, not of {show_shape(value.shape)}"
         raise ctx.error("X0210", problem, help="unpack it first: xetile.tile_unpack(v)")
@@ -46,19 +46,20 @@ def transpose_vector(ctx: Context, value: Vector) -> Vector:
 
 
 def index_constant(ctx: Context, value: int) -> SSAValue:
-    """An index constant."""
+    """Emit a constant of type index."""
     return ctx.emit(arith.ConstantOp.index(whole(value)))
 
 
 def whole(value: Value, wraps: bool = True) -> int:
-    """A number known when compiling, as a signed integer of 64 bits.
+    """Convert a compile-time number to a signed integer of 64 bits.
 
     Args:
-        value: floats are truncated.
-        wraps: whether numbers that u64 holds have the same bits; sizes do not.
+        value: the number; floats are truncated.
+        wraps: whether a number that only u64 holds becomes the signed one of the same
+            bits; sizes must not wrap.
 
     Raises:
-        OverflowError: no such integer; the front end says where (X0317).
+        OverflowError: it does not fit; the front end adds the place (X0317).
     """
     if value != value:
         raise OverflowError("nan is no integer")
@@ -72,7 +73,7 @@ def whole(value: Value, wraps: bool = True) -> int:
 
 
 def runtime(ctx: Context, value: Value) -> Scalar:
-    """A number of either time, as one of the run."""
+    """Convert a compile-time or run-time number to a run-time scalar."""
     if isinstance(value, Scalar):
         return value
     kind = scalar_kind(value)
@@ -84,7 +85,7 @@ def runtime(ctx: Context, value: Value) -> Scalar:
 
 
 def to_float(ctx: Context, value: Value) -> SSAValue:
-    """A number of either time, as f64."""
+    """Convert a compile-time or run-time number to f64."""
     if not isinstance(value, Scalar):
         return runtime(ctx, float(value)).ssa
     if value.kind == "float":
@@ -94,7 +95,7 @@ def to_float(ctx: Context, value: Value) -> SSAValue:
 
 
 def to_int(ctx: Context, value: Value) -> SSAValue:
-    """An int or condition of either time, as index; floats are truncated."""
+    """Convert a compile-time or run-time number to index; floats are truncated."""
     if not isinstance(value, Scalar):
         return index_constant(ctx, whole(value))
     if value.kind == "int":
@@ -105,12 +106,12 @@ def to_int(ctx: Context, value: Value) -> SSAValue:
 
 
 def extent_value(ctx: Context, extent: Extent) -> SSAValue:
-    """A size or stride, as index."""
+    """Convert a size or stride to a value of type index."""
     return index_constant(ctx, extent) if isinstance(extent, int) else extent
 
 
 def to_element(ctx: Context, value: Value, dtype: DType) -> SSAValue:
-    """A number of either time, as an element of ``dtype``."""
+    """Convert a compile-time or run-time number to an element of ``dtype``."""
     target = element_type(dtype)
     if not isinstance(value, Scalar):
         attribute = constant(value, dtype, target)
@@ -125,29 +126,30 @@ def to_element(ctx: Context, value: Value, dtype: DType) -> SSAValue:
 
 
 def rounded(value: Value, dtype: DType) -> Value:
-    """A number known when compiling, as ``dtype`` holds it: rounded, or wrapped."""
+    """Round or wrap a compile-time number to a value of ``dtype``."""
     if dtype.is_bool:
         return bool(value)
     if dtype.is_float:
         with np.errstate(over="ignore"):
-            return float(dtype.numpy.type(value))
+            # `float` first: types of ml_dtypes take no int of more than 64 bits.
+            return float(dtype.numpy.type(float(value)))
     bits = 64 if dtype.name == "index" else dtype.bits
     low = whole(value) & ((1 << bits) - 1)
     return low - (1 << bits) if dtype.kind == "i" and low >> (bits - 1) else low
 
 
 def constant(value: Value, dtype: DType, type_: Attribute) -> Attribute:
-    """A number as the attribute of ``type_``, a scalar or vector of ``dtype``.
+    """Return the attribute of a number; ``type_`` is a scalar or vector of ``dtype``.
 
-    Integers wrap, floats too large become infinite.
+    Integers wrap, and floats that are too large become infinite.
     """
     is_integer = not (dtype.is_bool or dtype.is_float)
-    # Rounded by NumPy, since packing a float that is too large fails.
+    # NumPy rounds first, because packing a float that is too large fails.
     return make_splat(whole(value) if is_integer else rounded(value, dtype), type_)
 
 
 def from_element(ctx: Context, element: SSAValue, dtype: DType) -> Scalar:
-    """An element of a vector or array as a scalar: f64, index or i1."""
+    """Convert an element of a vector or array to a scalar: f64, index or i1."""
     if dtype.is_bool:
         return Scalar(element, "bool")
     if dtype.is_float:
@@ -160,7 +162,7 @@ def from_element(ctx: Context, element: SSAValue, dtype: DType) -> Scalar:
 
 
 def truth_of_scalar(ctx: Context, value: Scalar) -> SSAValue:
-    """Whether a number of the run is not zero, as i1."""
+    """Compute whether a run-time number is not zero, as i1."""
     if value.kind == "bool":
         return value.ssa
     if value.kind == "int":
@@ -173,7 +175,7 @@ def truth_of_scalar(ctx: Context, value: Scalar) -> SSAValue:
 
 
 def splat(ctx: Context, value: Value, shape: Shape, dtype: DType) -> Vector:
-    """A vector full of a number; a constant becomes a constant."""
+    """Return a vector filled with a number; if that is constant, so is the vector."""
     ctx.check_elements(shape)
     target = vector_type(shape, dtype)
     if isinstance(value, Scalar):
@@ -184,7 +186,7 @@ def splat(ctx: Context, value: Value, shape: Shape, dtype: DType) -> Vector:
 
 
 def shape_cast(ctx: Context, value: Vector, shape: Shape) -> Vector:
-    """The same elements in another shape; casts of casts collapse."""
+    """Return the elements in another shape; a cast of a cast becomes one."""
     target = vector_type(shape, value.dtype)
     source = value.ssa
     if source.type == target:
@@ -197,7 +199,7 @@ def shape_cast(ctx: Context, value: Vector, shape: Shape) -> Vector:
 
 
 def broadcast_shapes(left: Shape, right: Shape) -> Shape | None:
-    """The shape NumPy gives two operands; None if they do not fit."""
+    """Broadcast two shapes as NumPy does; return None if that is impossible."""
     rank = max(len(left), len(right))
     padded = [(1,) * (rank - len(shape)) + shape for shape in (left, right)]
     result: list[int] = []
@@ -209,7 +211,7 @@ def broadcast_shapes(left: Shape, right: Shape) -> Shape | None:
 
 
 def broadcast(ctx: Context, value: Vector, shape: Shape) -> Vector:
-    """``value`` repeated along its dims of extent 1; the shapes are known to fit."""
+    """Repeat ``value`` along dims of extent 1; the shapes must broadcast."""
     source, wanted = matrix_shape(value.shape), matrix_shape(shape)
     dims = [dim for dim in range(2) if source[dim] != wanted[dim]]
     if not dims:
@@ -220,14 +222,14 @@ def broadcast(ctx: Context, value: Vector, shape: Shape) -> Vector:
 
 
 def extract(ctx: Context, value: Vector) -> Scalar:
-    """The only element of a vector, as a scalar."""
+    """Return the only element of a vector as a scalar."""
     position = [0] * len(matrix_shape(value.shape))
     element = ctx.emit(vector.ExtractOp(value.ssa, position))
     return from_element(ctx, element, value.dtype)
 
 
 def convert(ctx: Context, value: Vector, dtype: DType) -> Vector:
-    """``value`` with its elements converted, as ``v.to(dtype)`` says."""
+    """Convert the elements of ``value``, as ``v.to(dtype)`` does."""
     target = vector_type(value.shape, dtype)
     ssa = value.ssa
     if value.dtype == dtype or (ssa.type == target and not dtype.is_bool):
@@ -244,7 +246,7 @@ def _convert(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
         return ctx.emit(arith.CmpiOp("ne", value.ssa, zero))
     if source.is_float and dtype.is_float:
         target = vector_type(value.shape, dtype)
-        if value.dtype.bits == dtype.bits:  # by way of f32, which holds all of both
+        if value.dtype.bits == dtype.bits:  # through f32, which holds all of both
             wide = ctx.emit(arith.ExtfOp(value.ssa, vector_type(value.shape, f32)))
             return ctx.emit(arith.TruncfOp(wide, target))
         cast = arith.ExtfOp if value.dtype.bits < dtype.bits else arith.TruncfOp
@@ -269,12 +271,12 @@ def _convert_index(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
         unsigned = value.dtype.kind == "u" or value.dtype == i1
         cast = arith.IndexCastuiOp if unsigned else arith.IndexCastOp
         return ctx.emit(cast(value.ssa, target))
-    # Between index and floats: by way of i64.
+    # Index and floats are converted through i64.
     return convert(ctx, convert(ctx, value, i64), dtype).ssa
 
 
 def minus(ctx: Context, value: Value) -> Value:
-    """``-value`` of a number or vector."""
+    """Compile ``-value`` of a number or vector."""
     if is_number(value):
         return -value
     assert isinstance(value, Scalar | Vector)
@@ -286,7 +288,7 @@ def minus(ctx: Context, value: Value) -> Value:
 
 
 def invert(ctx: Context, value: Value) -> Value:
-    """``~value`` of an integer or mask: all bits flipped."""
+    """Compile ``~value`` of an integer or mask: flip all bits."""
     if is_number(value) and not isinstance(value, float):
         return ~int(value)
     if isinstance(value, Scalar | Vector) and _kind(value) != "float":
@@ -297,7 +299,7 @@ def invert(ctx: Context, value: Value) -> Value:
 
 
 def absolute(ctx: Context, value: Value) -> Value:
-    """``abs(value)`` of a number or vector; the dtype stays."""
+    """Compile ``abs(value)`` of a number or vector; the dtype does not change."""
     if is_number(value):
         return abs(value)
     assert isinstance(value, Scalar | Vector)

@@ -1,7 +1,7 @@
-"""The state of compiling one kernel: where ops go, what names mean, who called whom.
+"""The state of compiling one kernel: current block, scope of names, inlined calls.
 
-Handlers of syntax and of operations register themselves here, so that statements,
-expressions and calls may use each other without importing each other.
+Handlers of syntax register themselves here, so that statements, expressions and calls
+can use each other without importing each other.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from math import prod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xetl.dialects.base import is_memref, shape_of
 from xetl.dialects.xetile import TileType
-from xetl.errors import COMPILE_ERRORS, CallFrame, CompileError, XetlError
+from xetl.errors import COMPILE_ERRORS, CallFrame, CompileError, Parts, XetlError
 from xetl.frontend.source import Frame
 from xetl.frontend.types import Scope, Tail, Value
 from xetl.language.reads import Reads
@@ -41,19 +41,19 @@ BlockHandler = Callable[["Context", Sequence[ast.stmt], Tail | None], None]
 EXPRESSIONS: dict[type[ast.expr], ExpressionHandler] = {}
 STATEMENTS: dict[type[ast.stmt], StatementHandler] = {}
 BLOCKS: list[BlockHandler] = []
-"""The one way to run statements one after the other; see ``blocks``."""
+"""One handler, which compiles a sequence of statements; see `Context.run`."""
 
 
 _FIRST: dict[type[ast.expr], str] = {
     **{ast.BinOp: "left", ast.UnaryOp: "operand", ast.Compare: "left"},
     **{ast.Attribute: "value", ast.Subscript: "value", ast.Call: "func"},
 }
-"""By kind of expression the part whose value its handler asks for first."""
+"""For a kind of expression: the part that its handler evaluates first."""
 
 
 @record(frozen=True)
 class FirstMap:
-    """The first map of a kernel: all others have as many subgroups."""
+    """The first map of a kernel: all others must have as many subgroups."""
 
     subgroups: int
     line: int
@@ -62,7 +62,7 @@ class FirstMap:
 
 @record(eq=False)
 class Context:
-    """Everything the handlers share."""
+    """The state that all handlers share."""
 
     block: Block
     scope: Scope
@@ -73,20 +73,20 @@ class Context:
     steps: bool = False
     """Whether a debugger may stop at each statement."""
     leaving: set[ast.stmt] = field(default_factory=set["ast.stmt"])
-    """Loops that a ``break`` or ``return`` was found to leave."""
+    """Loops that are known to be left by a ``break`` or ``return``."""
     slm_limit: int = 1 << 20
     slm_bytes: int = 0
-    """What the SLM arrays made so far take."""
+    """Bytes of all SLM arrays so far."""
     first_map: FirstMap | None = None
     divided: set[SSAValue] = field(default_factory=set[SSAValue])
-    """What ``//`` and ``%`` gave: numbers of their own, not sums of their parts."""
+    """Results of ``//`` and ``%``: they must not be split into their operands."""
     said: list[str] = field(default_factory=list[str])
-    """What ``static_print`` wrote."""
+    """Lines of ``static_print``."""
     unrolled: int = 0
     calls: int = 0
-    """How many iterations were unrolled and how many calls inlined so far."""
+    """The number of iterations unrolled, and of calls inlined, so far."""
     _ready: tuple[ast.expr, Value] | None = None
-    """An expression whose value is known, and which is evaluated next."""
+    """An expression that is evaluated already, and its value."""
     _locations: dict[tuple[Frame, int, int], LocationAttr] = field(
         default_factory=dict["tuple[Frame, int, int]", "LocationAttr"]
     )
@@ -103,7 +103,7 @@ class Context:
         return op
 
     def check_elements(self, shape: Sequence[int]) -> None:
-        """Refuse a tile or vector of too many elements."""
+        """Refuse a tile or vector with too many elements."""
         if prod(shape) <= config.max_tile_elements:
             return
         raise self.error(
@@ -114,11 +114,11 @@ class Context:
         )
 
     def emit(self, op: Operation) -> SSAValue:
-        """Append ``op`` and give its only result."""
+        """Append ``op`` and return its only result."""
         return self.add(op).results[0]
 
     def location(self) -> LocationAttr:
-        """The line being compiled, with the calls it was inlined through."""
+        """Return the location being compiled, with the calls it is inlined through."""
         return self._locate(*self.frame.of_user(self.node))
 
     def _locate(self, frame: Frame, node: ast.AST) -> LocationAttr:
@@ -137,7 +137,7 @@ class Context:
 
     @contextmanager
     def into(self, arguments: Sequence[Attribute] = ()) -> Generator[Block]:
-        """Build a new block; the caller puts it into a region."""
+        """Append to a new block inside of ``with``; the caller puts it in a region."""
         outer = self.block
         self.block = Block(arg_types=arguments)
         try:
@@ -147,7 +147,7 @@ class Context:
 
     @contextmanager
     def appending(self, block: Block) -> Generator[None]:
-        """Go on at the end of a block."""
+        """Append to the end of a block inside of ``with``."""
         outer, self.block = self.block, block
         try:
             yield
@@ -157,10 +157,10 @@ class Context:
     # Syntax ----------------------------------------------------------------------
 
     def evaluate(self, node: ast.expr) -> Value:
-        """The value of an expression.
+        """Evaluate an expression.
 
-        What is evaluated first in it, and first in that, goes first: a long sum is as
-        deep as it has terms.
+        The chain of first operands is evaluated in a loop, from the innermost on: a sum
+        of many terms is nested deeply, and recursion would overflow the stack.
         """
         if self._ready is not None and self._ready[0] is node:
             value, self._ready = self._ready[1], None
@@ -183,7 +183,7 @@ class Context:
         return value
 
     def run(self, body: Sequence[ast.stmt], tail: Tail | None = None) -> None:
-        """Compile statements up to the first that stops; then reach the ``tail``."""
+        """Compile statements up to one that ends the path; then reach the ``tail``."""
         BLOCKS[-1](self, body, tail)
 
     # Errors ----------------------------------------------------------------------
@@ -193,23 +193,14 @@ class Context:
         code: str,
         message: str,
         node: ast.AST | None = None,
-        *,
-        label: str = "",
-        notes: Sequence[str | None] = (),
-        help: str | None = None,
+        **parts: Unpack[Parts],
     ) -> CompileError:
-        """An error at ``node`` (else at the current line), ready to raise."""
-        error = COMPILE_ERRORS[code[:3]](
-            message,
-            code=code,
-            label=label,
-            notes=[note for note in notes if note],
-            help=help,
-        )
+        """Return an error at ``node``, or at the current line, to be raised."""
+        error = COMPILE_ERRORS[code[:3]](message, code, **parts)
         return self.locate_error(error, node)
 
     def locate_error(self, error: ErrorT, node: ast.AST | None = None) -> ErrorT:
-        """Give ``error`` the place of ``node``, with the calls that led there."""
+        """Set the place of ``error`` to ``node``, with the calls that lead there."""
         frame, node = self.frame.of_user(node or self.node)
         line, column, length = frame.span(node)
         error.file, error.line, error.column = frame.source.path, line, column
@@ -234,6 +225,7 @@ def _callers(frame: Frame) -> Iterator[CallFrame]:
 
 
 _STATIC_LOOP = "write a `for` loop over xetile.static_range: `items = [*items, one]`"
+_RETURN = "return all values as a tuple, or store them"
 _UNSUPPORTED: dict[str, tuple[str, str | None]] = {
     "With": ("`with` statements", "write the statements without `with`"),
     "AsyncWith": ("`with` statements", "write the statements without `with`"),
@@ -256,24 +248,24 @@ _UNSUPPORTED: dict[str, tuple[str, str | None]] = {
     "Import": ("`import` statements", "import at the top of the file"),
     "ImportFrom": ("`import` statements", "import at the top of the file"),
     "ClassDef": ("`class` statements", "define the class outside of the kernel"),
-    "AsyncFor": ("`async` loops", None),
-    "AsyncFunctionDef": ("`async` functions", None),
+    "AsyncFor": ("`async` loops", "write `for`: programs run side by side already"),
+    "AsyncFunctionDef": ("`async` functions", "write `def`"),
     "ListComp": ("list comprehensions", _STATIC_LOOP),
     "SetComp": ("set comprehensions", _STATIC_LOOP),
     "DictComp": ("dict comprehensions", _STATIC_LOOP),
     "GeneratorExp": ("generator expressions", _STATIC_LOOP),
-    "Await": ("`await`", None),
-    "Yield": ("`yield`", None),
-    "YieldFrom": ("`yield from`", None),
+    "Await": ("`await`", "wait on the host: launches with `wait=False` give an event"),
+    "Yield": ("`yield`", _RETURN),
+    "YieldFrom": ("`yield from`", _RETURN),
     "Starred": ("`*` of what is no tuple", "`*` takes a tuple known when compiling"),
     "Dict": ("dicts", "use separate variables or a tuple"),
     "Set": ("sets", "use separate variables or a tuple"),
 }
-"""By kind of syntax: what it is, and what to write instead."""
+"""For a kind of syntax: what it is, and what to write instead."""
 
 
 def unsupported(ctx: Context, node: ast.AST) -> CompileError:
-    """The error for syntax that kernels cannot have."""
+    """Return the error for syntax that kernels cannot have."""
     name = type(node).__name__
     what, advice = _UNSUPPORTED.get(name, (f"`{name}` syntax", None))
     verb = "is" if what.startswith("`") and what.endswith("`") else "are"

@@ -1,7 +1,7 @@
-"""``//`` and ``%``: they floor, and nothing traps.
+"""``//`` and ``%``, which floor and never trap; and powers.
 
-A lane that divides by zero gives 0 (padded lanes hold 0).  INT_MIN // -1 wraps to
-INT_MIN, which hardware would trap on, so -1 is replaced before dividing too.
+An integer lane that divides by zero gives 0 (padded lanes hold 0). INT_MIN // -1 wraps
+to INT_MIN. Hardware would trap on both, so divisors 0 and -1 are replaced first.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from xetl.frontend.types import Scalar, Shape, Value, Vector, is_constant, scala
 from xetl.language.dtypes import DType, f32, f64, index
 
 LARGEST_PRODUCT = 16
-"""The largest exponent of a float that is multiplied out; of integers all are."""
+"""The largest exponent of a float that becomes products; for integers all do."""
 
 
 def power(ctx: Context, base: Arg, exponent: Arg) -> Vector | None:
-    """``vector ** constant`` by products or a root; None if it needs powf."""
+    """Compile ``vector ** constant`` to products or a root; None if powf is needed."""
     value, n = base.value, exponent.value
     if not isinstance(value, Vector) or not is_constant(n) or value.dtype.is_bool:
         return None
@@ -35,11 +35,19 @@ def power(ctx: Context, base: Arg, exponent: Arg) -> Vector | None:
     if n == 0:
         return splat(ctx, 1, value.shape, value.dtype)
     multiply = arith.MulfOp if value.dtype.is_float else arith.MuliOp
-    return Vector(_product(ctx, value.ssa, n, multiply), value.shape, value.dtype)
+    wide = _wide(ctx, value) if n > 2 else value
+    product = _product(ctx, wide.ssa, n, multiply)
+    return convert(ctx, Vector(product, wide.shape, wide.dtype), value.dtype)
+
+
+def _wide(ctx: Context, value: Vector) -> Vector:
+    """Convert narrow floats to f32, so that several steps round only once."""
+    is_narrow = value.dtype.is_float and value.dtype.bits < f32.bits
+    return convert(ctx, value, f32) if is_narrow else value
 
 
 def power_of_scalars(ctx: Context, base: Value, exponent: Value) -> Scalar:
-    """``base ** exponent`` of two numbers, one of the run."""
+    """Compile ``base ** exponent`` for two numbers, at least one of them run-time."""
     kind = scalar_kind(base)
     if _is_product(exponent, kind == "float"):
         if not exponent:
@@ -65,7 +73,7 @@ def _product(
     n: int,
     multiply: type[arith.FloatBinaryOp] | type[arith.IntegerBinaryOp],
 ) -> SSAValue:
-    """``base`` multiplied ``n`` times, by squaring."""
+    """Compute ``base`` to the power ``n`` by repeated squaring."""
     result: SSAValue | None = None
     while True:
         if n & 1:
@@ -79,20 +87,20 @@ def _product(
 
 
 class _Numbers:
-    """Constants of one dtype and shape; the shape () means scalars."""
+    """Emits constants of one dtype and shape; the shape () means scalars."""
 
     def __init__(self, ctx: Context, shape: Shape, dtype: DType) -> None:
         self.ctx, self.shape, self.dtype = ctx, shape, dtype
 
     def constant(self, value: float) -> SSAValue:
-        """``value`` in every lane."""
+        """Return a constant with ``value`` in every lane."""
         if self.shape:
             return splat(self.ctx, value, self.shape, self.dtype).ssa
         number = float(value) if self.dtype.is_float else int(value)
         return runtime(self.ctx, number).ssa
 
     def equals(self, value: SSAValue, number: float) -> SSAValue:
-        """Where ``value`` is ``number``."""
+        """Return the mask of the lanes of ``value`` that equal ``number``."""
         other = self.constant(number)
         if self.dtype.is_float:
             return self.ctx.emit(arith.CmpfOp("oeq", value, other))
@@ -102,15 +110,19 @@ class _Numbers:
 def divide(
     ctx: Context, op: Binary, left: Vector, right: Vector, divisor: Value
 ) -> Vector:
-    """``left op right`` of vectors alike; ``divisor`` is a constant ``right``."""
-    numbers = _Numbers(ctx, left.shape, left.dtype)
-    result = _divide(ctx, op, left.ssa, right.ssa, numbers, divisor)
+    """Compile ``left op right`` for vectors of one shape and dtype.
+
+    ``divisor`` is the value of ``right`` if it is constant, else False.
+    """
+    one, other = _wide(ctx, left), _wide(ctx, right)
+    numbers = _Numbers(ctx, left.shape, one.dtype)
+    result = _divide(ctx, op, one.ssa, other.ssa, numbers, divisor)
     ctx.divided.add(result)
-    return Vector(result, left.shape, left.dtype)
+    return convert(ctx, Vector(result, left.shape, one.dtype), left.dtype)
 
 
 def divide_scalars(ctx: Context, op: Binary, left: Value, right: Value) -> Scalar:
-    """``left op right`` of two numbers, one of the run."""
+    """Compile ``left op right`` for two numbers, at least one of them run-time."""
     constant = right if not isinstance(right, Scalar) else False
     if "float" in (scalar_kind(left), scalar_kind(right)):
         one, other = to_float(ctx, left), to_float(ctx, right)
@@ -143,7 +155,7 @@ def _divide(
     by_minus_one = numbers.equals(right, -1)
     guarded = ctx.emit(arith.SelectOp(by_minus_one, one, guarded))
     result = _divide_safely(ctx, op, left, guarded, numbers)
-    # By -1: the quotient is -left (wrapping), the remainder 0, as by 1.
+    # Division by -1: the quotient is -left (wrapping); the remainder is 0, as by 1.
     if op is FLOORDIV:
         negated = ctx.emit(arith.SubiOp(zero, left))
         result = ctx.emit(arith.SelectOp(by_minus_one, negated, result))
@@ -165,7 +177,7 @@ def _divide_safely(
 def _divide_floats(
     ctx: Context, op: Binary, left: SSAValue, right: SSAValue, numbers: _Numbers
 ) -> SSAValue:
-    """CPython's and NumPy's algorithm: the remainder first, exactly."""
+    """Divide floats as CPython and NumPy do: the exact remainder first."""
     zero = numbers.constant(0)
     rest = ctx.emit(arith.RemfOp(left, right))
     other_sign = ctx.emit(
@@ -179,7 +191,7 @@ def _divide_floats(
     if op is not FLOORDIV:
         shifted = ctx.emit(arith.AddfOp(rest, right))
         return ctx.emit(arith.SelectOp(shift, shifted, rest))
-    # Before the shift: with it, a divisor that is infinite would give NaN.
+    # Divide before the shift: after it, an infinite divisor would give NaN.
     whole = ctx.emit(arith.DivfOp(ctx.emit(arith.SubfOp(left, rest)), right))
     rounded = ctx.emit(math.RoundevenOp(whole))
     one = ctx.emit(arith.SelectOp(shift, numbers.constant(1), zero))

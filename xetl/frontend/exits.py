@@ -1,7 +1,8 @@
-"""Paths that stop before the end: ``continue``, ``break`` and ``return``.
+"""Paths that end early: by ``continue``, ``break`` or ``return``.
 
-Each statement runs on a path that still runs.  Behind an ``if`` in which some paths
-stopped, the exit code is a number of the run; what follows is guarded by it.
+A statement is compiled only on a path that may still run. After an ``if`` in which some
+paths have ended, the exit code is a run-time number, and the statements that follow are
+guarded by it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from xetl.frontend.context import Context
 
 
 def reach(ctx: Context, tail: types.Tail) -> None:
-    """Fall off the end of a function or a body on the current path."""
+    """End the current path at the end of a function or of a loop's body."""
     scope = ctx.scope
     if tail.function is None:
         scope.exit = remap(ctx, scope.exit, {types.CONTINUED: 0})
@@ -33,7 +34,7 @@ def reach(ctx: Context, tail: types.Tail) -> None:
 
 
 def code_of(ctx: Context, exit_: types.Exit) -> SSAValue:
-    """An exit code as index."""
+    """Return an exit code as a value of type index."""
     known = exit_.known
     if known is not None:
         return index_constant(ctx, known)
@@ -42,7 +43,7 @@ def code_of(ctx: Context, exit_: types.Exit) -> SSAValue:
 
 
 def is_running(ctx: Context, exit_: types.Exit) -> types.Scalar:
-    """Whether a path whose exit is not known still runs."""
+    """Compute whether a path of unknown exit still runs."""
     return _is(ctx, exit_, 0)
 
 
@@ -52,7 +53,7 @@ def _is(ctx: Context, exit_: types.Exit, code: int) -> types.Scalar:
 
 
 def remap(ctx: Context, exit_: types.Exit, codes: Mapping[int, int]) -> types.Exit:
-    """The exit with some codes replaced, as the end of a loop does."""
+    """Return the exit with some codes replaced, as at the end of a loop."""
     result = frozenset(codes.get(code, code) for code in exit_.codes)
     if len(result) == 1:
         return types.Exit(result)
@@ -65,13 +66,13 @@ def remap(ctx: Context, exit_: types.Exit, codes: Mapping[int, int]) -> types.Ex
 
 
 def stopped(exit_: types.Exit) -> types.Exit:
-    """The exit where it is known not to run."""
+    """Return the exit of a path that is known to have ended."""
     codes = exit_.codes - {0}
     return types.Exit(codes, exit_.ssa if len(codes) > 1 else None)
 
 
 def any_value(ctx: Context, like: types.Value) -> types.Value:
-    """A value of the kind of ``like`` for a path on which nobody reads it."""
+    """Return any value of the kind of ``like``, for a path on which it is not read."""
     if types.is_scalar(like):
         return {"int": 0, "float": 0.0, "bool": False}[types.scalar_kind(like)]
     if isinstance(like, types.Vector):
@@ -82,7 +83,7 @@ def any_value(ctx: Context, like: types.Value) -> types.Value:
 
 
 def _any_tile(ctx: Context, like: types.Tile) -> types.Tile:
-    """A tile without an element, at no address."""
+    """Return an empty tile at address 0."""
     type_ = like.ssa.type
     assert isinstance(type_, xetile.TileType)
     nowhere = ctx.emit(arith.ConstantOp.integer(0, types.I64))
@@ -97,10 +98,10 @@ def _any_tile(ctx: Context, like: types.Tile) -> types.Tile:
 
 
 def returned_value(ctx: Context, name: str, node: ast.AST) -> types.Value:
-    """What a function gives, at its end.
+    """Return the value of a function, at its end.
 
     Raises:
-        ControlFlowError: it gives a value on some paths only.
+        ControlFlowError: it returns a value only on some paths.
     """
     exit_, returned = ctx.scope.exit, ctx.scope.returned
     if returned is None:
@@ -113,7 +114,7 @@ def returned_value(ctx: Context, name: str, node: ast.AST) -> types.Value:
 def disagreement(
     ctx: Context, one: types.Binding, other: types.Binding, name: str
 ) -> ControlFlowError:
-    """The error for two ``return`` of different kinds."""
+    """Return the error for two ``return`` of different kinds."""
     if one.value is None:
         one, other = other, one
     what = describe_kind(one.value)
@@ -138,7 +139,7 @@ def disagreement(
 
 
 def may_leave(body: Sequence[ast.AST]) -> bool:
-    """Whether the body of a loop may leave it: its ``break``, or any ``return``."""
+    """Whether a body may leave its loop: by its own ``break``, or by a ``return``."""
     return any(_may_leave(node, inner=False) for node in body)
 
 

@@ -1,4 +1,4 @@
-"""Expressions: each kind of syntax, one handler."""
+"""Expressions: one handler for each kind of syntax."""
 
 from __future__ import annotations
 
@@ -10,25 +10,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from xetl.errors import did_you_mean
-from xetl.frontend import arithmetic, branches
+from xetl.frontend import arithmetic, branches, types
 from xetl.frontend.arguments import OPERATIONS, Arg, Call, check_readable, read
 from xetl.frontend.casts import invert, minus
 from xetl.frontend.context import EXPRESSIONS, Context, ExpressionHandler, unsupported
 from xetl.frontend.limits import check_format
 from xetl.frontend.operators import BINARY, COMPARISONS
-from xetl.frontend.types import (
-    LocalFunction,
-    Scalar,
-    Text,
-    Unset,
-    Value,
-    Vector,
-    describe,
-    is_constant,
-    is_scalar,
-    items_of,
-    scalar_kind,
-)
 from xetl.imports import import_whole
 from xetl.language import ops
 
@@ -39,10 +26,10 @@ NodeT = TypeVar("NodeT", bound=ast.expr)
 
 def expression(
     kind: type[NodeT],
-) -> Callable[[Callable[[Context, NodeT], Value]], ExpressionHandler]:
+) -> Callable[[Callable[[Context, NodeT], types.Value]], ExpressionHandler]:
     """Register the handler of one kind of expression."""
 
-    def register(handler: Callable[[Context, NodeT], Value]) -> ExpressionHandler:
+    def register(handler: Callable[[Context, NodeT], types.Value]) -> ExpressionHandler:
         EXPRESSIONS[kind] = handler  # pyright: ignore[reportArgumentType]
         return EXPRESSIONS[kind]
 
@@ -50,22 +37,22 @@ def expression(
 
 
 def argument(ctx: Context, node: ast.expr) -> Arg:
-    """The value of an expression, together with its place."""
+    """Evaluate an expression; return its value and its place."""
     return Arg(ctx.evaluate(node), node)
 
 
 @expression(ast.Constant)
-def _constant(ctx: Context, node: ast.Constant) -> Value:
+def _constant(ctx: Context, node: ast.Constant) -> types.Value:
     if isinstance(node.value, bytes | complex):
         problem = (
             f"{type(node.value).__name__} constants are not part of the kernel language"
         )
-        raise ctx.error("X0402", problem)
+        raise ctx.error("X0402", problem, help="write an int, a float or a text")
     return node.value
 
 
 @expression(ast.Name)
-def _name(ctx: Context, node: ast.Name) -> Value:
+def _name(ctx: Context, node: ast.Name) -> types.Value:
     binding = read(ctx, node, lambda: ctx.scope.find(node.id))
     if binding is None and ctx.scope.sets(node.id):
         help_ = f"set `{node.id}` before the loop or the `if`"
@@ -81,7 +68,7 @@ def _name(ctx: Context, node: ast.Name) -> Value:
             or did_you_mean(node.id, candidates),
         )
     binding.used = True
-    if isinstance(binding.value, Unset):
+    if isinstance(binding.value, types.Unset):
         raise binding.value.error or ctx.error(
             "X0601",
             f"`{node.id}` may have no usable value here",
@@ -97,8 +84,8 @@ def _elsewhere(name: str) -> str | None:
     return import_whole(_OTHER_NAMES).advice_on(name, ops.__all__)
 
 
-def plain(value: Value) -> Value:
-    """``value``; NumPy's scalars behave as Python's."""
+def plain(value: types.Value) -> types.Value:
+    """Convert a NumPy scalar to a Python number; return any other value as it is."""
     if isinstance(value, np.generic):
         return cast("np.generic[Any]", value).item()
     return value
@@ -106,8 +93,8 @@ def plain(value: Value) -> Value:
 
 @expression(ast.Tuple)
 @expression(ast.List)
-def _tuple(ctx: Context, node: ast.Tuple | ast.List) -> Value:
-    found: list[Value] = []
+def _tuple(ctx: Context, node: ast.Tuple | ast.List) -> types.Value:
+    found: list[types.Value] = []
     for item in node.elts:
         if isinstance(item, ast.Starred):
             found += [arg.value for arg in starred(ctx, item)]
@@ -117,22 +104,22 @@ def _tuple(ctx: Context, node: ast.Tuple | ast.List) -> Value:
 
 
 def starred(ctx: Context, node: ast.Starred) -> list[Arg]:
-    """The items of a tuple behind a ``*``."""
-    items = items_of(ctx.evaluate(node.value))
+    """Return the items of the tuple after a ``*``."""
+    items = types.items_of(ctx.evaluate(node.value))
     if items is None:
         raise unsupported(ctx, node)
     return [Arg(item, node) for item in items]
 
 
 @expression(ast.BinOp)
-def _binary(ctx: Context, node: ast.BinOp) -> Value:
+def _binary(ctx: Context, node: ast.BinOp) -> types.Value:
     return binary_operation(ctx, node.op, argument(ctx, node.left), node.right)
 
 
 def binary_operation(
     ctx: Context, op: ast.operator, left: Arg, right_node: ast.expr
-) -> Value:
-    """``left op right``; ``@`` is tile_mma."""
+) -> types.Value:
+    """Compile ``left op right``; ``@`` is tile_mma."""
     right = argument(ctx, right_node)
     if isinstance(op, ast.MatMult):
         call = Call(ctx, "@", ctx.node, {"a": left, "b": right})
@@ -141,11 +128,11 @@ def binary_operation(
 
 
 @expression(ast.UnaryOp)
-def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
+def _unary(ctx: Context, node: ast.UnaryOp) -> types.Value:
     operand = argument(ctx, node.operand)
     if isinstance(node.op, ast.Not):
         condition = arithmetic.truth(ctx, operand)
-        if isinstance(condition, Scalar):
+        if isinstance(condition, types.Scalar):
             return arithmetic.negate(ctx, condition)
         return not condition
     arithmetic.check_operands(ctx, _SIGNS[type(node.op)], [operand])
@@ -160,14 +147,14 @@ _SIGNS: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert
 
 
 @expression(ast.BoolOp)
-def _bool(ctx: Context, node: ast.BoolOp) -> Value:
-    """``and``/``or``: the next operand is computed only if it decides, as in Python."""
+def _bool(ctx: Context, node: ast.BoolOp) -> types.Value:
+    """Compile ``and``/``or``; as in Python, an operand is computed only if needed."""
     return _decide(ctx, isinstance(node.op, ast.And), node.values, node)
 
 
 def _decide(
     ctx: Context, is_and: bool, operands: Sequence[ast.expr], node: ast.BoolOp
-) -> Value:
+) -> types.Value:
     first = argument(ctx, operands[0])
     if len(operands) == 1:
         return first.value
@@ -176,17 +163,19 @@ def _decide(
         if condition != is_and:
             return first.value
         return _decide(ctx, is_and, operands[1:], node)
-    values: list[Value] = []
+    values: list[types.Value] = []
 
     def compute() -> None:
         values.append(_decide(ctx, is_and, operands[1:], node))
 
     path = branches.begin_path(ctx, compute)
     value = values[0]
-    if not is_scalar(value):
-        arithmetic.truth(ctx, Arg(value, operands[1]))  # vectors have none: an error
-    alike = is_scalar(value) and scalar_kind(value) == scalar_kind(first.value)
-    if not alike:  # as conditions: an int and a float have no common kind
+    if not types.is_scalar(value):
+        arithmetic.truth(ctx, Arg(value, operands[1]))  # an error for vectors
+    alike = types.is_scalar(value) and types.scalar_kind(value) == types.scalar_kind(
+        first.value
+    )
+    if not alike:  # different kinds are joined as conditions
         with ctx.appending(path.block):
             value = arithmetic.truth(ctx, Arg(value, operands[1]))
         first = Arg(condition, first.node)
@@ -202,10 +191,10 @@ def _decide(
 
 
 @expression(ast.Compare)
-def _compare(ctx: Context, node: ast.Compare) -> Value:
-    """``a < b <= c`` is ``a < b and b <= c``, lane by lane for vectors."""
+def _compare(ctx: Context, node: ast.Compare) -> types.Value:
+    """Compile ``a < b <= c`` as ``a < b and b <= c``, for vectors in each lane."""
     left = argument(ctx, node.left)
-    result: Value = True
+    result: types.Value = True
     for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = argument(ctx, comparator)
         part = _compare_pair(ctx, op, left, right)
@@ -221,7 +210,7 @@ def _compare(ctx: Context, node: ast.Compare) -> Value:
     return result
 
 
-def _compare_pair(ctx: Context, op: ast.cmpop, left: Arg, right: Arg) -> Value:
+def _compare_pair(ctx: Context, op: ast.cmpop, left: Arg, right: Arg) -> types.Value:
     if isinstance(op, ast.Is | ast.IsNot):
         identical = left.value is right.value
         return identical == isinstance(op, ast.Is)
@@ -230,32 +219,32 @@ def _compare_pair(ctx: Context, op: ast.cmpop, left: Arg, right: Arg) -> Value:
     return arithmetic.compare(ctx, COMPARISONS[type(op)], left, right)
 
 
-def _contains(ctx: Context, wanted: bool, left: Arg, right: Arg) -> Value:
-    """``n in (1, 2, 3)``: whether one of the items is equal."""
-    if is_constant(left.value) and is_constant(right.value):
+def _contains(ctx: Context, wanted: bool, left: Arg, right: Arg) -> types.Value:
+    """Compile ``n in (1, 2, 3)``: whether one of the items is equal."""
+    if types.is_constant(left.value) and types.is_constant(right.value):
         in_tuple = isinstance(right.value, tuple | list)
         check_readable(ctx, left, *([right] if in_tuple else []))
         found = read(
             ctx, right.node, lambda: ctx.reads.contains(right.value, left.value)
         )
         return found == wanted
-    items = items_of(right.value)
-    if items is None or not all(is_scalar(item) for item in [left.value, *items]):
+    items = types.items_of(right.value)
+    if items is None or not all(types.is_scalar(item) for item in [left.value, *items]):
         problem = "`in` looks for a number in a tuple of numbers"
         help_ = "compare with `==` and combine with `or`"
         raise ctx.error("X0305", problem, help=help_)
-    found: Value = False
+    found: types.Value = False
     for item in items:
         same = arithmetic.compare(ctx, COMPARISONS[ast.Eq], left, Arg(item, right.node))
         both = Arg(found, right.node), Arg(same, right.node)
         found = arithmetic.binary(ctx, BINARY[ast.BitOr], *both)
-    if isinstance(found, Scalar):
+    if isinstance(found, types.Scalar):
         return found if wanted else arithmetic.negate(ctx, found)
     return found == wanted
 
 
 @expression(ast.IfExp)
-def _ternary(ctx: Context, node: ast.IfExp) -> Value:
+def _ternary(ctx: Context, node: ast.IfExp) -> types.Value:
     condition = arithmetic.truth(ctx, argument(ctx, node.test))
     if isinstance(condition, bool):
         return ctx.evaluate(node.body if condition else node.orelse)
@@ -263,12 +252,14 @@ def _ternary(ctx: Context, node: ast.IfExp) -> Value:
 
 
 @expression(ast.Lambda)
-def _lambda(ctx: Context, node: ast.Lambda) -> Value:
-    return LocalFunction(node, ctx.scope, ctx.frame, evaluate_defaults(ctx, node.args))
+def _lambda(ctx: Context, node: ast.Lambda) -> types.Value:
+    return types.LocalFunction(
+        node, ctx.scope, ctx.frame, evaluate_defaults(ctx, node.args)
+    )
 
 
-def evaluate_defaults(ctx: Context, arguments: ast.arguments) -> dict[str, Value]:
-    """The defaults of a local function, by parameter."""
+def evaluate_defaults(ctx: Context, arguments: ast.arguments) -> dict[str, types.Value]:
+    """Evaluate the defaults of a local function, by the names of parameters."""
     places = [*arguments.posonlyargs, *arguments.args]
     pairs = list(zip(reversed(places), reversed(arguments.defaults), strict=False))
     pairs += [
@@ -282,70 +273,76 @@ def evaluate_defaults(ctx: Context, arguments: ast.arguments) -> dict[str, Value
 
 
 @expression(ast.NamedExpr)
-def _walrus(ctx: Context, node: ast.NamedExpr) -> Value:
+def _walrus(ctx: Context, node: ast.NamedExpr) -> types.Value:
     value = ctx.evaluate(node.value)
     ctx.scope.bind(node.target.id, value, node)
     return value
 
 
 @expression(ast.JoinedStr)
-def _f_string(ctx: Context, node: ast.JoinedStr) -> Value:
-    """Constants as Python prints them; values of the run become fields."""
+def _f_string(ctx: Context, node: ast.JoinedStr) -> types.Value:
+    """Compile an f-string: constants become text, run-time values become fields."""
     return _joined([ctx.evaluate(part) for part in node.values])
 
 
-def _joined(parts: Iterable[Value]) -> Text | str:
+def _joined(parts: Iterable[types.Value]) -> types.Text | str:
     template, shown = "", ""
-    values: list[Value] = []
+    values: list[types.Value] = []
     for value in parts:
-        if isinstance(value, Text):
+        if isinstance(value, types.Text):
             template, shown = template + value.template, shown + value.shown
             values += value.values
         else:
             template, shown = template + escaped(value), shown + value
-    return Text(template, tuple(values), shown) if values else shown
+    return types.Text(template, tuple(values), shown) if values else shown
 
 
-def as_text(value: Value) -> Value:
-    """A tuple as the text that Python prints; anything else as it is."""
-    items = items_of(value)
+def as_text(value: types.Value) -> types.Value:
+    """Convert a tuple to the text that Python prints; return others as they are."""
+    items = types.items_of(value)
     if items is None:
         return value
-    if is_constant(value):
+    if types.is_constant(value):
         return str(value)
-    parts: list[Value] = ["("]
+    parts: list[types.Value] = ["("]
     for item in items:
         parts += [_item_as_text(item), ", "]
     return _joined([*parts[:-1], ",)" if len(items) == 1 else ")"])
 
 
 def escaped(text: str) -> str:
-    """``text`` as part of a template."""
+    """Escape the braces of ``text`` for a template."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _item_as_text(item: Value) -> Value:
-    if isinstance(item, Scalar | Vector):
-        return Text("{}", (item,), describe(item))
-    if is_constant(item):
+def _item_as_text(item: types.Value) -> types.Value:
+    if isinstance(item, types.Scalar | types.Vector):
+        return types.Text("{}", (item,), types.describe(item))
+    if types.is_constant(item):
         return repr(item)
-    return describe(item) if items_of(item) is None else as_text(item)
+    return types.describe(item) if types.items_of(item) is None else as_text(item)
 
 
 @expression(ast.FormattedValue)
-def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
+def _formatted(ctx: Context, node: ast.FormattedValue) -> types.Value:
     value = ctx.evaluate(node.value)
     spec = ctx.evaluate(node.format_spec) if node.format_spec is not None else ""
-    if spec and not isinstance(value, Scalar) and not is_constant(value):
-        problem = f"{describe(value)} is printed as it is: only numbers take a format"
+    if spec and not isinstance(value, types.Scalar) and not types.is_constant(value):
+        problem = (
+            f"{types.describe(value)} is printed as it is: only numbers take a format"
+        )
         raise ctx.error("X0315", problem, help="write `{}` without a format")
-    if isinstance(spec, Text):
+    if isinstance(spec, types.Text):
         raise ctx.error("X0315", "this format is known at run time only")
-    if isinstance(value, Scalar | Vector):
+    if isinstance(value, types.Scalar | types.Vector):
         field = f"{{:{spec}}}" if spec else "{}"
-        return Text(field, (value,), describe(value))
-    if not is_constant(value):
-        return as_text(value) if items_of(value) is not None else describe(value)
+        return types.Text(field, (value,), types.describe(value))
+    if not types.is_constant(value):
+        return (
+            as_text(value)
+            if types.items_of(value) is not None
+            else types.describe(value)
+        )
     check_readable(ctx, Arg(value, node.value))
     check_format(ctx, spec)
     try:
@@ -354,7 +351,7 @@ def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
         raise ctx.error("X0307", f"formatting failed: {problem}") from None
 
 
-_CONVERSIONS: dict[int, Callable[[Value], Value]] = {
+_CONVERSIONS: dict[int, Callable[[types.Value], types.Value]] = {
     -1: lambda value: value,
     ord("s"): str,
     ord("r"): repr,
@@ -363,5 +360,5 @@ _CONVERSIONS: dict[int, Callable[[Value], Value]] = {
 
 
 @expression(ast.Starred)
-def _starred(ctx: Context, node: ast.Starred) -> Value:
+def _starred(ctx: Context, node: ast.Starred) -> types.Value:
     raise unsupported(ctx, node)

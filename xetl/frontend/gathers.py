@@ -1,4 +1,4 @@
-"""Elements of arrays of any rank by vectors of indices: gathers and scatters."""
+"""Gathers and scatters: elements of arrays of any rank at vectors of indices."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from xetl.frontend.types import (
     scalar_kind,
     show_shape,
 )
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, remade
 from xetl.language import dtypes
 
 
 def space_of(array: Array) -> int:
-    """The memory space of an array: 0, or that of SLM."""
+    """Return the memory space of an array: 0, or that of SLM."""
     space = memref_type(array.root).memory_space
     return 0 if isinstance(space, NoneAttr) else SHARED
 
@@ -49,10 +49,11 @@ def scatter_tile(
     origin: Origin | None = None,
     maps: tuple[xetile.WgMapAttr | None, xetile.SgMapAttr | None] = (None, None),
 ) -> Tile:
-    """The elements of ``array`` at one index for each dim; indices broadcast.
+    """Return a tile of the elements of ``array`` at indices, which broadcast.
 
     Raises:
-        TileShapeError: not one index for each dim, or shapes that do not broadcast.
+        TileShapeError: the number of indices is not the rank, or their shapes do not
+            broadcast.
         TileTypeError: an index is not an integer.
     """
     if len(indices) != array.rank:
@@ -79,7 +80,7 @@ def scatter_tile(
 
 
 def load_elements(ctx: Context, array: Array, indices: Sequence[Arg]) -> Vector:
-    """``X[rows, cols]``: what lies outside reads as 0."""
+    """Compile ``X[rows, cols]``; elements outside of the array are read as 0."""
     tile = scatter_tile(ctx, array, indices)
     mask = splat(ctx, True, tile.shape, dtypes.i1)
     loaded = ctx.emit(xetile.LoadGatherOp(tile.ssa, mask.ssa))
@@ -89,11 +90,11 @@ def load_elements(ctx: Context, array: Array, indices: Sequence[Arg]) -> Vector:
 def store_elements(
     ctx: Context, array: Array, indices: Sequence[Arg], value: Arg
 ) -> None:
-    """``X[rows, cols] = v``; what lies outside is dropped.
+    """Compile ``X[rows, cols] = v``; elements outside of the array are not written.
 
     Raises:
         TileShapeError: ``v`` is a vector of another shape than the indices.
-        TileTypeError: it is a vector of another dtype than the array.
+        TileTypeError: ``v`` is a vector of another dtype than the array.
     """
     tile = scatter_tile(ctx, array, indices)
     vector = value.value
@@ -120,7 +121,7 @@ def store_elements(
 
 
 def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
-    """Refuse indices that are not integers, or vectors of them."""
+    """Refuse indices that are neither integers nor vectors of integers."""
     for arg in indices:
         value = arg.value
         whole = is_scalar(value) and scalar_kind(value) == "int"
@@ -132,7 +133,7 @@ def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
 
 
 def shape_of_indices(ctx: Context, indices: Sequence[Arg]) -> Shape:
-    """The shape that vectors of indices have together."""
+    """Return the shape that vectors of indices broadcast to."""
     return arithmetic.common_shape(ctx, "indices", indices)
 
 
@@ -142,12 +143,12 @@ def shape_of_indices(ctx: Context, indices: Sequence[Arg]) -> Shape:
 def _flattened(
     ctx: Context, array: Array, indices: Sequence[Arg], shape: Shape
 ) -> tuple[SSAValue, SSAValue]:
-    """An array as one dim of stride 1, and the places in it of the elements indexed.
+    """Return the array as one dim of stride 1, and the indices of the elements there.
 
-    An element outside in any dim is at -1, which is outside as well.
+    An element that is outside in any dim gets the index -1, which is outside, too.
     """
     build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
-    # Where strides are negative, the element at index 0 is not the first in memory.
+    # If a stride is negative, the element at index 0 is not the first in memory.
     start, end = array.offset, array.offset
     for size, stride in zip(array.sizes, array.strides, strict=True):
         way = build.times(build.minus(build.maximum(size, 1), 1), stride)
@@ -168,7 +169,7 @@ def _flattened(
 
 
 def _one_dim(ctx: Context, array: Array, dim: int, arg: Arg) -> tuple[Vector, Vector]:
-    """Which indices are inside a dim, and how far they lead."""
+    """Return a mask of the indices inside of a dim, and their distances in memory."""
     vector, size, stride = arg.value, array.sizes[dim], array.strides[dim]
     if not isinstance(vector, Vector):
         vector = splat(ctx, vector, (1,), dtypes.index)
@@ -192,7 +193,10 @@ _SHAPES = (vector.ShapeCastOp, TileBroadcastOp, TileTransposeOp)
 
 
 def as_indices(ctx: Context, indices: Vector) -> SSAValue:
-    """An integer vector as a vector of `index`."""
+    """Convert an integer vector to a vector of `index`, computed in 64 bits.
+
+    Its sums and products are computed again in 64 bits, where they do not overflow.
+    """
     if indices.dtype == dtypes.index:
         return indices.ssa
     root = indices.ssa, indices.dtype.kind == "u"
@@ -212,7 +216,7 @@ def as_indices(ctx: Context, indices: Vector) -> SSAValue:
 
 
 def _parts(ctx: Context, value: SSAValue, unsigned: bool) -> list[_Number]:
-    """What ``value`` is a sum, a product, a choice or another shape of."""
+    """Return the operands of a sum, product, extension, select or reshape, else []."""
     op = value.owner
     if not isinstance(op, Operation) or value in ctx.divided:
         return []
@@ -227,22 +231,16 @@ def _parts(ctx: Context, value: SSAValue, unsigned: bool) -> list[_Number]:
 
 
 def _widened(ctx: Context, number: _Number, parts: list[SSAValue]) -> SSAValue:
-    """A number in 64 bits: from its parts in 64 bits, or itself converted."""
+    """Compute a number in 64 bits from its parts in 64 bits, or convert it."""
     (value, unsigned), op = number, number[0].owner
     type_ = VectorType(IndexType(), vector_type(value).get_shape())
     if isinstance(op, arith.ExtsiOp | arith.ExtuiOp) and parts:
         return parts[0]
     if isinstance(op, Operation) and parts:
         condition = [op.condition] if isinstance(op, arith.SelectOp) else []
-        new = type(op).create(
-            operands=[*condition, *parts],
-            result_types=[type_],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-        )
-        return ctx.emit(new)
+        return ctx.emit(remade(op, [*condition, *parts], [type_]))
     if isinstance(op, arith.IndexCastOp) and op.operands[0].type == type_:
-        return op.operands[0]  # of `arange`
+        return op.operands[0]  # the value is of `arange`
     if isinstance(op, vector.BroadcastOp) and not is_vector(op.operands[0].type):
         scalar = op.operands[0].owner
         if isinstance(scalar, arith.IndexCastOp):

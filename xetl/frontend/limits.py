@@ -1,6 +1,6 @@
-"""How large what a kernel computes when it is compiled may become.
+"""Limits of values that a kernel computes at compile time.
 
-Sizes are found before anything is computed: `9**9**9` would take all memory.
+Sizes are estimated before the computation: `9**9**9` would take all memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONG_FIELD = re.compile(r"\d{5,}")
 
 
 def check_count(ctx: Context, count: int, what: str, advice: str) -> None:
-    """Refuse what makes a kernel too long: ``count`` iterations or calls."""
+    """Refuse ``count`` iterations or calls if they make a kernel too long."""
     if count <= config.max_unrolled:
         return
     raise ctx.error(
@@ -36,7 +36,7 @@ def check_binary(ctx: Context, symbol: str, left: Any, right: Any) -> None:
 
 
 def check_call(ctx: Context, function: Callable[..., Any], args: list[Any]) -> None:
-    """Refuse a call of a function of Python whose result becomes too large."""
+    """Refuse a call of a Python function whose result becomes too large."""
     if function in _GROWING:
         # Each factor has at most the bits of the first argument.
         first = args[0] if args and isinstance(args[0], int) else 0
@@ -50,7 +50,7 @@ def check_format(ctx: Context, spec: str) -> None:
 
 
 def _size_of(symbol: str, left: Any, right: Any) -> int:
-    """About how large a result is: bits of an integer, items of anything else."""
+    """Estimate the size of a result: bits of an integer, or items of a sequence."""
     if symbol == "*" and isinstance(right, _SEQUENCES):
         return _size_of(symbol, cast("Any", right), left)
     if isinstance(left, str) and symbol == "%":

@@ -1,4 +1,4 @@
-"""The entry of the front end: a Python function and a signature become a module."""
+"""The entry of the front end: make a module of a Python function and a signature."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from xetl.language.signature import (
 
 
 def point_at_user(error: XetlError) -> XetlError:
-    """Give ``error`` a traceback of one entry: the user's line.
+    """Give ``error`` a traceback whose only entry is the user's line.
 
-    ``raise point_at_user(error) from None`` puts the host's frames before it.
+    ``raise point_at_user(error) from None`` adds the frames of the host before it.
     """
     if error.file is None or error.line is None:
         return error
-    # Raising extends the traceback there is: ours must not be at its end.
+    # `raise` extends an existing traceback, which would end with frames of xetl.
     error.__traceback__ = None
     return error.with_traceback(_traceback_at(error, error.file, error.line))
 
@@ -68,7 +68,7 @@ def _traceback_at(error: XetlError, file: str, line: int) -> TracebackType | Non
 
 
 _NO_WORD = re.compile(r"^[\W\d_]+|\W+", re.ASCII)
-"""What names of values cannot have."""
+"""Characters that a name of an SSA value cannot have."""
 
 _SCALARS: dict[str, Attribute] = {"i64": types.I64, "f64": types.F64, "i1": types.I1}
 
@@ -85,12 +85,12 @@ def build_module(
     """Compile a kernel to XeTile IR (docs/design/0001-seams.md, section 2).
 
     Args:
-        function: the Python function; its source must be at hand.
-        signature: what its parameters are specialised for, in its order.
+        function: the Python function; its source must be available.
+        signature: the specialisation of its parameters, in their order.
         subgroups: rows and columns of subgroups of a subgroup-level kernel; None for
             a workgroup-level one.
         slm_limit: bytes of shared local memory that the target has.
-        reads: takes down what is read of the Python around the kernel.
+        reads: records the Python values around the kernel that it reads.
         steps: whether a debugger may stop at each statement.
 
     Raises:
@@ -117,7 +117,7 @@ def _build(
 ) -> ModuleOp:
     source = find_source(function)
     name = function.__name__.replace("<lambda>", "lambda")
-    runtime = [p for p in signature.params if not isinstance(p, ConstParam)]
+    runtime = list(signature.runtime.values())
     block = Block(arg_types=[_argument_type(param) for param in runtime])
     scope = types.Scope(types.Environment(function, reads))
     frame = Frame(source.file, name)
@@ -160,7 +160,7 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
         error = "a constant is too large for a number of the run"
         raise ctx.error("X0317", error, notes=[str(problem)]) from None
     except Exception as problem:
-        # Ours, not the user's; still, his line is where to look.
+        # A bug of xetl, but the user's line helps to find it.
         error = InternalError(
             f"the front end failed: {type(problem).__name__}: {problem}",
             code="X0901",
@@ -172,7 +172,7 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
 
 
 def _check_returns(ctx: Context) -> None:
-    """A kernel gives nothing back; a ControlFlowError if it returns a value."""
+    """Refuse a kernel that returns a value."""
     returned = ctx.scope.returned
     if returned is not None and returned.value is not None:
         problem = (
@@ -183,7 +183,7 @@ def _check_returns(ctx: Context) -> None:
 
 
 def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:
-    """The signature names every parameter; others are an error of the caller."""
+    """Refuse a signature that does not name every parameter of the function."""
     source = find_source(function)
     for parameter in parameters_of_node(ctx, source.node, {}):
         if parameter.name not in ctx.scope.bindings:
@@ -223,7 +223,7 @@ def _bind(ctx: Context, param: Param, values: Any) -> types.Value:
 
 
 def _assemble(param: TupleParam, parts: Mapping[str, types.Value]) -> types.Value:
-    """A tuple or record of what was bound."""
+    """Return the tuple or record that consists of bound parameters."""
     items = [
         parts[item] if isinstance(item, str) else _assemble(item, parts)
         for item in param.items

@@ -1,4 +1,4 @@
-"""What each operator is: in Python, on floats, on signed and on unsigned integers."""
+"""The operators: in Python, on floats, on signed and on unsigned integers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ OpMaker = Callable[[SSAValue, SSAValue], Operation]
 
 
 def _python(name: str) -> Callable[[Any, Any], Any]:
-    """A function of the module ``operator``, whose stubs are not typed."""
+    """Return a function of the module ``operator``, whose stubs are not typed."""
     return getattr(operator, name)
 
 
 @record(frozen=True)
 class Binary:
-    """A binary operator; an op is None where the operator has no meaning."""
+    """A binary operator; an op is None if the operator is not defined on the type."""
 
     symbol: str
     python: Callable[[Any, Any], Any]
@@ -34,7 +34,7 @@ class Binary:
     masks: bool = False
 
     def maker(self, dtype: DType) -> OpMaker | None:
-        """The op on elements of ``dtype``."""
+        """Return the op on elements of ``dtype``, or None."""
         if dtype.is_bool:
             return self.signed if self.masks else None
         if dtype.is_float:
@@ -65,7 +65,7 @@ _EXTREMA = {
 
 
 def extremum(name: str, *, propagate_nan: bool = True) -> Binary:
-    """``min`` or ``max`` of two; of floats NaN wins, or a number does."""
+    """Return ``min`` or ``max``; a NaN operand wins only with ``propagate_nan``."""
     return _EXTREMA[name, propagate_nan]
 
 
@@ -87,7 +87,7 @@ BINARY: dict[type[ast.operator], Binary] = {
 
 @record(frozen=True)
 class Comparison:
-    """A comparison; predicates of ``arith.cmpf`` and ``arith.cmpi``."""
+    """A comparison, with its predicates of ``arith.cmpf`` and ``arith.cmpi``."""
 
     symbol: str
     python: Callable[[Any, Any], Any]

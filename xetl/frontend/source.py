@@ -1,7 +1,8 @@
-"""The syntax tree of a Python function, with the positions of the user's file.
+"""Find the syntax tree of a Python function, with positions in the user's file.
 
-The whole file is parsed, not the lines of the function: dedenting fails on lines that
-continue under-indented, and positions would have to be shifted.
+The whole file is parsed, not the lines of the function: those would have to be
+dedented, which fails on continuation lines with less indentation, and positions would
+have to be shifted.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class SourceFile:
     )
 
     def functions_at(self, line: int) -> list[FunctionNode]:
-        """Those that begin there; a file has many others, so not all are listed."""
+        """Return the functions that begin at a line; only these are searched for."""
         known = self._functions.get(line)
         if known is None:
             around = [
@@ -54,11 +55,11 @@ class SourceFile:
         return known
 
     def text(self, line: int) -> str:
-        """A line without its line break; empty if there is none."""
+        """Return a line without its line break; "" if the file has no such line."""
         return self.lines[line - 1].rstrip("\n") if line <= len(self.lines) else ""
 
     def column(self, line: int, offset: int) -> int:
-        """The column from 1, in characters, of a UTF-8 byte offset of ``ast``."""
+        """Convert a UTF-8 byte offset of ``ast`` to a column in characters, from 1."""
         text = self.text(line)
         if text.isascii():
             return offset + 1
@@ -67,9 +68,9 @@ class SourceFile:
 
 @record(eq=False)
 class Frame:
-    """A function being compiled, and the call it was inlined at.
+    """A function that is being compiled, and the call at which it is inlined.
 
-    ``hidden`` says that it is the body of an operation: positions are of its call.
+    ``hidden`` is true of the body of an operation: errors show the call instead.
     """
 
     source: SourceFile
@@ -80,27 +81,27 @@ class Frame:
 
     @property
     def depth(self) -> int:
-        """How many calls deep this one is."""
+        """The number of calls around it."""
         return 0 if self.parent is None else self.parent.depth + 1
 
     def functions(self) -> list[str]:
-        """The names of the functions being compiled, the innermost first."""
+        """Return the names of the functions being compiled, the innermost first."""
         outer = [] if self.parent is None else self.parent.functions()
         return [self.function, *outer]
 
     def operation(self) -> str | None:
-        """The operation called by the user that this is inlined in; None: none."""
+        """Return the operation, called by the user, that contains it; None if none."""
         outer = None if self.parent is None else self.parent.operation()
         return outer or (self.function if self.hidden else None)
 
     def of_user(self, node: ast.AST) -> tuple[Frame, ast.AST]:
-        """The innermost frame and syntax that are not inside of an operation."""
+        """Return the innermost frame and node that are not inside of an operation."""
         if self.hidden and self.parent is not None and self.call is not None:
             return self.parent.of_user(self.call)
         return self, node
 
     def span(self, node: ast.AST) -> Span:
-        """Where ``node`` stands in the user's file."""
+        """Return the position of ``node`` in the user's file."""
         line: int = getattr(node, "lineno", 1)
         offset: int = getattr(node, "col_offset", 0)
         end_line: int = getattr(node, "end_lineno", None) or line
@@ -111,14 +112,14 @@ class Frame:
         return line, column, len(self.source.text(line)) - column + 1
 
     def text(self, node: ast.AST) -> str:
-        """The user's text of ``node``, its first line if there are several."""
+        """Return the user's text of ``node``: only the first line if it has several."""
         line, column, length = self.span(node)
         return self.source.text(line)[column - 1 : column - 1 + length]
 
 
 @record(frozen=True)
 class FunctionSource:
-    """Where a function was written."""
+    """The file and the syntax tree of a function."""
 
     file: SourceFile
     node: FunctionNode
@@ -128,10 +129,11 @@ _PARSED: dict[str, SourceFile] = {}
 
 
 def find_source(function: Callable[..., Any]) -> FunctionSource:
-    """The syntax tree of ``function``.
+    """Return the syntax tree of ``function``.
 
     Raises:
-        SyntaxNotSupportedError: its source is not at hand, or has changed.
+        SyntaxNotSupportedError: its source is not available or has changed, or the
+            function is ``async``.
     """
     lines = lines_of(function)
     code = function.__code__
@@ -147,7 +149,7 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
     candidates = [
         node
         for node in file.functions_at(code.co_firstlineno)
-        if _name_of(node) == code.co_name
+        if getattr(node, "name", "<lambda>") == code.co_name
     ]
     if len(candidates) > 1:
         candidates = [_pick_lambda(candidates, code)]
@@ -201,7 +203,7 @@ class _Place(TypedDict):
 
 
 def _head(code: CodeType, lines: list[str]) -> _Place:
-    """Where ``def`` and the name of a function stand."""
+    """Return the position of ``def`` and the name of a function."""
     first = code.co_firstlineno
     for line, text in enumerate(lines[first - 1 : first + 49], first):
         found = re.search(rf"(async\s+)?def\s+{code.co_name}\b", text)
@@ -214,17 +216,13 @@ def _head(code: CodeType, lines: list[str]) -> _Place:
 
 
 def _first_line(node: ast.stmt | ast.Lambda) -> int:
-    """The line CPython calls the first: that of the first decorator."""
+    """Return CPython's first line of a function: that of its first decorator."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return decorators[0].lineno if decorators else node.lineno
 
 
-def _name_of(node: FunctionNode) -> str:
-    return node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
-
-
 def _pick_lambda(candidates: list[FunctionNode], code: CodeType) -> FunctionNode:
-    """Of several functions that start on one line, the one ``code`` was made from."""
+    """Return, among functions that start on one line, the one that ``code`` is of."""
     positions = [
         (line, column)
         for line, _, column, end in code.co_positions()
@@ -238,5 +236,5 @@ def _pick_lambda(candidates: list[FunctionNode], code: CodeType) -> FunctionNode
         return all(start <= position < end for position in positions)
 
     holding = [node for node in candidates if holds(node)]
-    # Of nested lambdas the innermost that holds everything stands last in the walk.
+    # Among nested lambdas the innermost one with all positions is the last in the walk.
     return holding[-1] if holding else candidates[0]

@@ -1,6 +1,7 @@
-"""Statements: each kind of syntax, one handler.
+"""Statements: one handler for each kind of syntax.
 
-``for`` loops become ``scf.for`` with carried values, ``scf.while``, or are unrolled.
+A ``for`` loop becomes ``scf.for`` with loop-carried values or ``scf.while``, or it is
+unrolled.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _run_range(ctx: Context, node: ast.For, bounds: types.Range) -> None:
     if not may_leave(node.body):
         _run_for(ctx, node, bounds)
         return
-    # A `break` that is pruned when compiling leaves an ordinary loop.
+    # If a compile-time condition removes every `break`, the loop is an ordinary one.
     if node not in ctx.leaving:
         start, said = ctx.scope.state, list(ctx.said)
         counts = ctx.unrolled, ctx.calls
@@ -114,7 +115,7 @@ def _run_range(ctx: Context, node: ast.For, bounds: types.Range) -> None:
 
 
 def _run_for(ctx: Context, node: ast.For, bounds: types.Range) -> bool:
-    """Compile to ``scf.for``; whether the body turned out to leave the loop."""
+    """Compile to ``scf.for``; return True, and add no op, if the body leaves it."""
     counter = Counter(ctx, bounds)
     targets = assigned_names([node.target])
     carried = Carried(ctx, node, assigned_names(node.body) | targets)
@@ -133,7 +134,7 @@ def _run_for(ctx: Context, node: ast.For, bounds: types.Range) -> bool:
 
 
 class Counter:
-    """Bounds of an ``scf.for``, and the user's counter computed from its own."""
+    """The bounds of an ``scf.for``; computes the user's counter from the op's."""
 
     def __init__(self, ctx: Context, bounds: types.Range) -> None:
         self.start = bounds.start
@@ -154,7 +155,7 @@ class Counter:
             self.bounds = _guarded(ctx, bounds)
 
     def value(self, ctx: Context, own: SSAValue) -> types.Scalar:
-        """The user's counter."""
+        """Return the user's counter for the counter ``own`` of the op."""
         if not self.downwards:
             return types.Scalar(own, "int")
         start = to_int(ctx, self.start)
@@ -162,7 +163,7 @@ class Counter:
 
 
 def _guarded(ctx: Context, bounds: types.Range) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """A step of the run that is not positive runs the loop no times."""
+    """Return bounds for a run-time step: without iterations if it is not positive."""
     start, stop = to_int(ctx, bounds.start), to_int(ctx, bounds.stop)
     step = to_int(ctx, bounds.step)
     compared = arith.CmpiOp("sgt", step, index_constant(ctx, 0))
@@ -174,7 +175,7 @@ def _guarded(ctx: Context, bounds: types.Range) -> tuple[SSAValue, SSAValue, SSA
 
 
 def run_block(ctx: Context, body: Sequence[ast.stmt], tail: types.Tail | None) -> None:
-    """Compile statements; ``tail`` is the end that they reach, if any."""
+    """Compile statements; ``tail`` is the end of a function or body that follows."""
     for position, statement in enumerate(body):
         ctx.node = statement
         if ctx.steps and not _is_quiet(statement):
@@ -199,7 +200,7 @@ def run_block(ctx: Context, body: Sequence[ast.stmt], tail: types.Tail | None) -
 
 
 def _is_quiet(statement: ast.stmt) -> bool:
-    """Whether nothing happens at a statement, or a debugger stops there anyway."""
+    """Whether a statement does nothing, or a debugger stops at it anyway."""
     if isinstance(statement, ast.FunctionDef | ast.Pass):
         return True
     if not isinstance(statement, ast.Expr):
@@ -211,7 +212,7 @@ def _is_quiet(statement: ast.stmt) -> bool:
 def _run_if(
     ctx: Context, node: ast.If, rest: Sequence[ast.stmt], tail: types.Tail | None
 ) -> bool:
-    """Compile an ``if``; whether the rest was compiled with it."""
+    """Compile an ``if``; return whether ``rest`` was compiled with it."""
     condition = arithmetic.truth(ctx, Arg(ctx.evaluate(node.test), node.test))
     if isinstance(condition, bool):
         chosen = node.body if condition else node.orelse
@@ -244,7 +245,7 @@ def _expression(ctx: Context, node: ast.Expr) -> None:
 
 @statement(ast.Pass)
 def _pass(ctx: Context, node: ast.Pass) -> None:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 @statement(ast.Assign)
@@ -325,7 +326,7 @@ def _function(ctx: Context, node: ast.FunctionDef) -> None:
 
 @statement(ast.Assert)
 def _assert(ctx: Context, node: ast.Assert) -> None:
-    """``assert c, "msg"`` is ``device_assert(c, "msg")``."""
+    """Compile ``assert c, "msg"`` as ``device_assert(c, "msg")``."""
     message = Arg(None, node)
     if node.msg is not None:
         message = argument(ctx, node.msg)

@@ -1,8 +1,8 @@
-"""What a name of a kernel can stand for while it is compiled.
+"""The values that names of a kernel can have while it is compiled, and their scopes.
 
-What is known when compiling is a plain Python object.  What is known only when the
-kernel runs is one of the classes here; each wraps SSA values. Names, what they are
-bound to and where, stand at the end.
+A value that is known at compile time is a plain Python object. A value that is known
+only at run time is an object of a class in this file; it wraps SSA values. Scopes, with
+the bindings of names, are at the end of the file.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ _FLOATS = {
 
 @record(eq=False)
 class Origin:
-    """Where a tile was made, for notes: "`b` was made at line 9 by init_tile(...)"."""
+    """The origin of a tile, for notes: "`b` was made at line 9 by init_tile(...)"."""
 
     line: int
     text: str
     name: str | None = None
 
     def note(self) -> str:
-        """One line for a note."""
+        """Return the line of a note."""
         subject = f"`{self.name}`" if self.name else "it"
         return f"{subject} was made at line {self.line} by {self.text}"
 
 
 @record(frozen=True, eq=False)
 class Scalar:
-    """A number of the run: ``index``, f64 or i1."""
+    """A run-time number: ``index``, f64 or i1."""
 
     ssa: SSAValue
     kind: ScalarKind
@@ -72,9 +72,9 @@ class Scalar:
 
 @record(frozen=True, eq=False)
 class Vector:
-    """Values in registers.  ``shape`` is the user's; a rank-1 one is 1xN in the IR.
+    """Values in registers. ``shape`` is the user's; in the IR, rank 1 becomes 1xN.
 
-    Rank 4 stands between tile_pack and its users only.
+    Only results of tile_pack and of some operations on them have rank 4.
     """
 
     ssa: SSAValue
@@ -93,11 +93,11 @@ class Tile:
     scattered: bool = False
     origin: Origin | None = None
     blocks: Shape | None = None
-    """Rows and columns of ``inner_blocks``: a load gives a blocked vector."""
+    """Rows and columns of ``inner_blocks``: a load returns a blocked vector."""
 
     @property
     def value_shape(self) -> Shape:
-        """The shape of what is loaded from the tile and stored to it."""
+        """The shape of vectors that are loaded from the tile and stored to it."""
         return self.shape if self.blocks is None else packed(self.shape, self.blocks)
 
 
@@ -105,8 +105,8 @@ class Tile:
 class Array:
     """An array argument, an SLM array, or a view of either.
 
-    ``root`` is the memref it lies in, ``offset`` where it starts there, in elements;
-    ``plain`` says that the view is ``root`` itself.  ``unit_dim`` is the dim whose
+    ``root`` is the memref that it lies in, ``offset`` its start there, in elements.
+    ``plain`` means that the view is ``root`` itself. ``unit_dim`` is the dim whose
     stride is known to be 1.
     """
 
@@ -121,7 +121,7 @@ class Array:
 
     @property
     def rank(self) -> int:
-        """Number of dims."""
+        """The number of dims."""
         return len(self.sizes)
 
 
@@ -136,7 +136,7 @@ class LocalFunction:
 
     @property
     def name(self) -> str:
-        """As the user calls it."""
+        """The name that the user calls it by."""
         return "lambda" if isinstance(self.node, ast.Lambda) else self.node.name
 
 
@@ -151,7 +151,7 @@ class BoundMethod:
 
 @record(frozen=True)
 class Range:
-    """What ``range(...)`` gives: bounds of ints or run-time ints."""
+    """The result of ``range(...)``; bounds are compile-time or run-time ints."""
 
     start: Value
     stop: Value
@@ -160,7 +160,7 @@ class Range:
 
 @record(frozen=True)
 class Text:
-    """An f-string with values of the run: fields ``{}`` in ``template`` for them.
+    """An f-string with run-time values: ``template`` has fields ``{}`` for them.
 
     ``shown`` is the text with descriptions in place of the values.
     """
@@ -175,14 +175,14 @@ FRONTEND_ONLY = (*RUNTIME, LocalFunction, BoundMethod, Range, Text)
 
 
 def items_of(value: Value) -> list[Value] | None:
-    """The items of a tuple or list; None of anything else."""
+    """Return the items of a tuple or list; None for any other value."""
     if isinstance(value, tuple | list):
         return list(cast("tuple[Value, ...] | list[Value]", value))
     return None
 
 
 def is_constant(value: Value) -> bool:
-    """Whether ``value`` is wholly known when compiling."""
+    """Whether ``value`` is a compile-time value, with all of its items."""
     items = items_of(value)
     if items is not None:
         return all(is_constant(item) for item in items)
@@ -190,17 +190,17 @@ def is_constant(value: Value) -> bool:
 
 
 def is_number(value: Value) -> bool:
-    """Whether ``value`` is a compile-time number or condition."""
+    """Whether ``value`` is a compile-time number or bool."""
     return isinstance(value, bool | int | float)
 
 
 def is_scalar(value: Value) -> bool:
-    """Whether ``value`` is a number or condition, of either time."""
+    """Whether ``value`` is a compile-time or run-time number or bool."""
     return isinstance(value, Scalar) or is_number(value)
 
 
 def scalar_kind(value: Value) -> ScalarKind:
-    """The kind of a scalar of either time."""
+    """Return the kind of a compile-time or run-time scalar."""
     if isinstance(value, Scalar):
         return value.kind
     if isinstance(value, bool):
@@ -209,18 +209,18 @@ def scalar_kind(value: Value) -> ScalarKind:
 
 
 def matrix_shape(shape: Shape) -> Shape:
-    """The shape in the IR: a rank-1 one is a row."""
+    """Return the shape in the IR: rank 1 becomes a row."""
     return (1, *shape) if len(shape) == 1 else shape
 
 
 def packed(shape: Shape, blocks: Shape) -> Shape:
-    """The shape of a matrix in blocks."""
+    """Return the rank-4 shape of a matrix that is packed in blocks."""
     return (shape[0] // blocks[0], shape[1] // blocks[1], *blocks)
 
 
 @functools.cache
 def element_type(dtype: DType) -> Attribute:
-    """The MLIR type of an element: signless, so u8 and i8 are one."""
+    """Return the MLIR type of an element; it has no sign, so u8 and i8 are equal."""
     if dtype.name == "index":
         return INDEX
     if dtype.is_float:
@@ -230,22 +230,22 @@ def element_type(dtype: DType) -> Attribute:
 
 @functools.cache
 def vector_type(shape: Shape, dtype: DType) -> builtin.VectorType[Attribute]:
-    """The MLIR type of a vector of the user's ``shape``."""
+    """Return the MLIR type of a vector of the user's ``shape``."""
     return builtin.VectorType(element_type(dtype), matrix_shape(shape))
 
 
 def function_name(function: Value) -> str:
-    """A helper's name, as the user calls it."""
+    """Return the name of a user's decorated function."""
     return cast("Function[..., Any]", function).fn.__name__
 
 
 def show_shape(shape: Shape) -> str:
-    """``(32, 64)``, ``(32,)``."""
+    """Return a shape as text: ``(32, 64)``, ``(32,)``."""
     return str(tuple(shape))
 
 
 def describe(value: Value) -> str:
-    """``value`` in the user's words, for messages."""
+    """Describe ``value`` in the user's words, for errors."""
     if isinstance(value, Vector):
         return f"{value.dtype} {show_shape(value.shape)}"
     if isinstance(value, Tile):
@@ -258,7 +258,7 @@ def describe(value: Value) -> str:
 
 
 def _describe_tile(tile: Tile) -> str:
-    """A tile, with all that makes its kind another one where it is not usual."""
+    """Describe a tile, with all properties of its type that are not the default."""
     type_ = tile.ssa.type
     assert isinstance(type_, TileType)
     order = "column-major " if type_.order == (0, 1) else ""
@@ -309,20 +309,20 @@ MISSING = object()
 
 @record(eq=False)
 class Binding:
-    """A value (see `types`) and the syntax that bound it (None for parameters)."""
+    """The value of a name, and the syntax that bound it (None for parameters)."""
 
     value: Any
     node: ast.AST | None = None
     used: bool = False
-    """Whether anything read the name since it was bound."""
+    """Whether the name was read since it was bound."""
 
 
 @record(frozen=True)
 class Unset:
-    """A name that holds no usable value here.
+    """The value of a name that has no usable value here.
 
-    ``why`` is the note that says so; ``error`` is what using the name raises, if the
-    blame lies elsewhere.
+    ``why`` is a note with the reason. A use of the name raises ``error`` if it is set:
+    then other code causes the problem.
     """
 
     why: str
@@ -330,12 +330,12 @@ class Unset:
 
 
 CONTINUED, BROKEN, RETURNED = 1, 2, 3
-"""Why a path does not run on; 0 is a path that does."""
+"""Exit codes of paths that have ended; 0 is the code of a path that still runs."""
 
 
 @record(frozen=True, eq=False)
 class Exit:
-    """Which of the codes above a path may have; ``ssa`` (an index) if not known."""
+    """The possible exit codes of a path; ``ssa`` (an index) if there are several."""
 
     codes: frozenset[int]
     ssa: SSAValue | None = None
@@ -347,12 +347,12 @@ class Exit:
 
     @property
     def may_run(self) -> bool:
-        """Whether what follows may still run."""
+        """Whether the statements that follow may still run."""
         return 0 in self.codes
 
     @staticmethod
     def of(code: int) -> Exit:
-        """The exit of a path whose code is known."""
+        """Return the exit of a path whose code is known."""
         return Exit(frozenset((code,)))
 
 
@@ -361,17 +361,17 @@ RUNNING = Exit.of(0)
 
 @record(frozen=True)
 class Tail:
-    """The end of a function or of a loop's body, for blocks that reach it."""
+    """The end of a function or of a loop's body, for blocks that end there."""
 
     function: ast.AST | None = None
-    """None: the end of a body, where ``continue`` is what falling through is."""
+    """None: the end of a loop's body, where ``continue`` equals falling through."""
 
 
 @record(frozen=True)
 class State:
-    """What a path through a function has done so far.
+    """The state of a path through a function.
 
-    ``exit`` says whether it still runs, ``returned`` what it gave back if not.
+    ``exit`` tells whether it still runs; ``returned`` is the value of its ``return``.
     """
 
     bindings: dict[str, Binding]
@@ -380,10 +380,10 @@ class State:
 
 
 class Scope:
-    """The local names of a function; ``outer`` finds all others.
+    """The local names of a function; ``outer`` holds all others.
 
-    Bindings are replaced, never changed, so that a branch can be undone by putting
-    the old state back.
+    Bindings are replaced, never changed, so the old state can be restored after a
+    branch.
     """
 
     def __init__(self, outer: Scope | Mapping[str, Any]) -> None:
@@ -394,7 +394,7 @@ class Scope:
 
     @property
     def state(self) -> State:
-        """A snapshot; setting it goes back to it."""
+        """A snapshot of the scope; assigning one restores it."""
         return State(dict(self.bindings), self.exit, self.returned)
 
     @state.setter
@@ -407,7 +407,7 @@ class Scope:
         self.bindings[name] = Binding(value, node)
 
     def find(self, name: str) -> Binding | None:
-        """The binding of ``name`` here or further out; None if there is none."""
+        """Return the binding of ``name``, here or in outer scopes, or None."""
         found = self.bindings.get(name)
         if found is not None:
             return found
@@ -421,7 +421,7 @@ class Scope:
         return isinstance(self.outer, Scope | Environment) and self.outer.sets(name)
 
     def names(self) -> Iterable[str]:
-        """Every name that can be seen."""
+        """Yield all visible names."""
         yield from self.bindings
         if isinstance(self.outer, Scope):
             yield from self.outer.names()
@@ -430,7 +430,7 @@ class Scope:
 
 
 class Environment(Mapping[str, Any]):
-    """What a Python function sees outside of itself: closure, globals, builtins."""
+    """The outer names of a Python function: closure, globals, builtins."""
 
     def __init__(self, function: Callable[..., Any], reads: Reads) -> None:
         self._function = function
@@ -440,7 +440,7 @@ class Environment(Mapping[str, Any]):
         return self._reads.name(self._function, name)
 
     def sets(self, name: str) -> bool:
-        """Whether the function has a local variable called so."""
+        """Whether the function has a local variable of this name."""
         code = self._function.__code__
         return name in (*code.co_varnames, *code.co_cellvars)
 

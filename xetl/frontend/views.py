@@ -23,11 +23,11 @@ from xetl.ir.builder import Builder
 
 
 def slice_array(ctx: Context, array: Array, items: Sequence[ast.expr]) -> Value:
-    """The view that slices, and numbers beside them, choose.
+    """Return the view that slices, and numbers beside them, select.
 
     Raises:
-        TileShapeError: more items than the array has dims.
-        TileTypeError: a bound is no int, a step not known when compiling or 0.
+        TileShapeError: there are more items than dims.
+        TileTypeError: a bound is no int, or a step is no compile-time int or 0.
     """
     check_count(ctx, array, len(items))
     offset, sizes, strides = array.offset, [*array.sizes], [*array.strides]
@@ -83,7 +83,7 @@ def _bound(ctx: Context, node: ast.expr | None) -> Index | None:
 def _part(
     b: Builder, size: Extent, lower: Index | None, upper: Index | None, step: int
 ) -> tuple[Index, Index]:
-    """The first index and how many there are."""
+    """Return the first index of a slice, and the number of its elements."""
     if step > 0:
         start = 0 if lower is None else _clamped(b, lower, size, 0, size)
         stop = size if upper is None else _clamped(b, upper, size, 0, size)
@@ -94,13 +94,13 @@ def _part(
         stop = -1 if upper is None else _clamped(b, upper, size, -1, last)
         distance = b.minus(start, stop)
     count = b.ceil_divided(b.maximum(distance, 0), abs(step))
-    # The base stays in the array even where the view is empty.
+    # The base stays inside of the array even if the view is empty.
     start = b.maximum(b.minimum(start, b.minus(size, 1)), 0)
     return start, count
 
 
 def _clamped(b: Builder, bound: Index, size: Extent, low: Index, high: Index) -> Index:
-    """A bound as an index: negative ones count from the end."""
+    """Return a bound limited to ``low`` .. ``high``; if negative, from the end."""
     if isinstance(bound, int):
         bound = b.plus(size, bound) if bound < 0 else bound
     else:
@@ -113,14 +113,14 @@ def _clamped(b: Builder, bound: Index, size: Extent, low: Index, high: Index) ->
 
 
 def reshape_array(call: Call, array: Array, given: Sequence[Arg]) -> Array:
-    """The view of a contiguous array with other extents; one may be -1.
+    """Return the view of a contiguous array with other extents; one may be -1.
 
-    Whether the elements lie row by row, and are as many, is known when the kernel runs:
-    where not, the view is empty and a `device_assert` fails.
+    Whether the array is contiguous, and has as many elements, is known only at run
+    time: if not, the view is empty and a `device_assert` fails.
 
     Raises:
-        TileShapeError: no extents, a negative one, two of -1, or an array whose last
-            dim is known to have a step.
+        TileShapeError: there is no extent, a negative one or two of -1, or the array
+            is known to be column-major.
         TileTypeError: an extent is no int.
     """
     ctx = call.ctx
@@ -166,21 +166,21 @@ def _size(call: Call, arg: Arg) -> Index:
 
 
 def _row_by_row(build: Builder, array: Array) -> tuple[Index, list[SSAValue]]:
-    """How many elements there are, and what holds if they lie row by row."""
+    """Return the number of elements, and conditions that they are row-major."""
     holds: list[SSAValue] = []
     count = build.product(array.sizes)
     is_empty = build.compare("eq", count, 0)
     steps = build.row_major(array.sizes, array.strides[-1])
     for size, stride, step in [*zip(array.sizes, array.strides, steps)][:-1]:
         same = build.compare("eq", stride, step)
-        # A dim of one element has any stride, and so have all of an empty array.
+        # The stride of a dim of one element, or of an empty array, may be anything.
         free = build.compare("sle", build.select(is_empty, 0, size), 1)
         holds.append(build.pure(arith.OriOp, same, free))
     return count, holds
 
 
 def _unless_rest(build: Builder, size: Index, rest: Index) -> Index:
-    """The size, but for -1 the rest."""
+    """Return the size, or ``rest`` if it is -1."""
     if isinstance(size, int):
         return rest if size == -1 else size
     return build.select(build.compare("eq", size, -1), rest, size)

@@ -1,7 +1,7 @@
 """Loops without a fixed number of iterations: ``scf.while``.
 
-These are ``while`` loops, and ``for`` loops that contain ``break`` or ``return``.  The
-exit code is carried; the test runs only while it is 0.
+These are ``while`` loops, and ``for`` loops that contain ``break`` or ``return``. If a
+loop may be left, the exit code is loop-carried, and the test runs only while it is 0.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ Values = Sequence[SSAValue]
 
 
 class _WhileLoop(ABC):
-    """An ``scf.while`` being made; subclasses say what begins and ends an iteration.
+    """The builder of an ``scf.while``; subclasses add the test and the counter.
 
-    Carried are, in this order: the loop's own values, the names, the exit code if the
-    body can leave, the names that only the test sets, and what ``return`` gives.
+    It carries, in this order: the loop's own values, the names, the exit code if the
+    body may leave the loop, the names that only the test sets, and returned values.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class _WhileLoop(ABC):
         targets: Set[str] = frozenset(),
         own_starts: Values = (),
     ) -> None:
-        """``own_starts`` are values that only the loop itself carries."""
+        """Take the loop, the names it changes, and starts of the loop's own values."""
         self.ctx, self.node, self.targets = ctx, node, targets
         self.leaves = exits.may_leave(node.body)
         self.carried = Carried(ctx, node, changing)
@@ -75,14 +75,14 @@ class _WhileLoop(ABC):
 
     @abstractmethod
     def test(self, own: Values) -> Scalar | bool:
-        """Whether another iteration begins."""
+        """Compute whether another iteration begins."""
 
     @abstractmethod
     def enter(self, own: Values) -> None:
         """Begin an iteration."""
 
     def advance(self, own: Values) -> list[SSAValue]:
-        """The loop's own values of the next iteration."""
+        """Return the loop's own values for the next iteration."""
         return []
 
     def run(self) -> None:
@@ -93,7 +93,7 @@ class _WhileLoop(ABC):
         self.finish()
 
     def build_test(self) -> None:
-        """The first region: whether to go on, and with which values."""
+        """Build the first region: it tests whether to go on, and passes values on."""
         ctx = self.ctx
         with ctx.into([value.type for value in self.starts]) as self.before:
             own = self.before.args[: self.own]
@@ -115,7 +115,7 @@ class _WhileLoop(ABC):
             self.passed += to_ssa(self.ctx, binding.value)
 
     def _go_on(self, own: Values) -> tuple[Scalar, bool]:
-        """The condition, and whether only the body can end the loop."""
+        """Return the condition, and whether only the body can end the loop."""
         ctx = self.ctx
         if not self.leaves:
             condition = self.test(own)
@@ -156,12 +156,12 @@ class _WhileLoop(ABC):
         )
 
     def build_body(self) -> None:
-        """The second region: one iteration."""
+        """Build the second region: one iteration."""
         ctx = self.ctx
         with ctx.into([value.type for value in self.passed]) as self.after:
             own = self.after.args[: self.own]
             self.carried.enter_body(ctx, self.after.args[self.own :])
-            self._bind_fresh(self.after.args)
+            self._bind_fresh(self.after.args[len(self.starts) :])
             self.enter(own)
             ctx.run(self.node.body, Tail())
             ctx.node = self.node
@@ -176,15 +176,15 @@ class _WhileLoop(ABC):
             raise self._never_ends()
 
     def _bind_fresh(self, values: Values) -> None:
-        rest = iter(values[len(self.starts) :])
+        rest = iter(values)
         for name, binding in self.fresh.items():
             value = from_ssa(binding.value, rest)
             self.ctx.scope.bind(name, value, binding.node)
 
     def carry_returned(self) -> None:
-        """Let the value of a ``return`` come out with the results.
+        """Make the value of a ``return`` in the body a result of the loop.
 
-        Its kind is known only now, so the arguments are added to finished regions.
+        Its kind is known only after the body, so arguments are added to both regions.
         """
         if self.returned is None or is_constant(self.returned.value):
             return
@@ -201,7 +201,7 @@ class _WhileLoop(ABC):
             self.yielded += to_ssa(ctx, value)
 
     def finish(self) -> None:
-        """End both regions, add the op and hand out its results."""
+        """End both regions, add the op and bind its results."""
         ctx = self.ctx
         with ctx.appending(self.before):
             ctx.add(scf.ConditionOp(self.going.ssa, *self.passed))
@@ -212,7 +212,7 @@ class _WhileLoop(ABC):
         results = ctx.add(scf.WhileOp(self.starts, types, *regions)).results
         self.carried.leave(ctx, results[self.own :], self.targets)
         if self.fresh and not self.leaves:
-            self._bind_results(results)
+            self._bind_fresh(results[self.names :])
         if self.leaves:
             self._set_exit(Scalar(results[self.names], "int"))
         if self.returned is not None:
@@ -221,15 +221,8 @@ class _WhileLoop(ABC):
                 value = from_ssa(value, iter(results[self.returned_at :]))
             ctx.scope.returned = Binding(value, self.returned.node)
 
-    def _bind_results(self, results: Values) -> None:
-        at = self.names
-        for name, binding in self.fresh.items():
-            value = from_ssa(binding.value, iter(results[at:]))
-            at += len(to_ssa(self.ctx, value))
-            self.ctx.scope.bind(name, value, binding.node)
-
     def _set_exit(self, code: Scalar) -> None:
-        """Behind the loop: `break` is over, `return` goes on."""
+        """Set the exit after the loop: `break` ends there, `return` remains."""
         codes = self.exit.codes - {0}
         if not self.endless:
             codes |= {0}
@@ -241,13 +234,13 @@ class _While(_WhileLoop):
     """A ``while`` statement."""
 
     def test(self, own: Values) -> Scalar | bool:
-        """The user's condition."""
+        """Compute the user's condition."""
         assert isinstance(self.node, ast.While)
         condition = self.node.test
         return arithmetic.truth(self.ctx, Arg(self.ctx.evaluate(condition), condition))
 
     def enter(self, own: Values) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 def run_while(ctx: Context, node: ast.While) -> None:
@@ -256,13 +249,13 @@ def run_while(ctx: Context, node: ast.While) -> None:
 
 
 class _LeftRange(_WhileLoop):
-    """A ``for`` that may be left: its counter is carried, the test is its bound."""
+    """A ``for`` that may be left: it carries its counter, and tests the bound."""
 
     counter: Counter
     target: ast.expr
 
     def test(self, own: Values) -> Scalar:
-        """Whether the counter is below its bound."""
+        """Compute whether the counter is below its bound."""
         more = arith.CmpiOp("slt", own[0], self.counter.bounds[1])
         return Scalar(self.ctx.emit(more), "bool")
 
@@ -272,7 +265,7 @@ class _LeftRange(_WhileLoop):
         assign(self.ctx, self.target, value, self.node)
 
     def advance(self, own: Values) -> list[SSAValue]:
-        """The next number of the counter."""
+        """Return the next value of the counter."""
         return [self.ctx.emit(arith.AddiOp(own[0], self.counter.bounds[2]))]
 
 

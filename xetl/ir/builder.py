@@ -1,7 +1,7 @@
-"""The base of our passes, and the builder they insert operations with.
+"""The base class of passes, and the builder that inserts operations.
 
-The builder folds arithmetic on indices; `upper_half` multiplies integers to twice
-their width.
+The builder folds index arithmetic. `upper_half` returns the upper half of the product
+of two integers.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ T = TypeVar("T")
 class Builder:
     """Inserts operations one after the other at a point.
 
-    Index arithmetic takes Python integers and values of type `index`.  What it can
-    compute from integers stays an integer: no operation is inserted for it.  Divisions
-    and remainders expect operands that are not negative.
+    Index arithmetic takes Python integers and values of type `index`. A result that
+    depends on integers only is a Python integer, and no operation is inserted. The
+    operands of divisions and remainders must not be negative.
 
     Args:
-        location: inserted operations without a location get it; None: they get none.
-        rewriter: is told of each insertion, so that its worklist and listeners see it.
+        location: the location of inserted operations that have none.
+        rewriter: inserts the operations, so that its worklist and listeners see them.
     """
 
     def __init__(
@@ -59,15 +59,15 @@ class Builder:
 
     @classmethod
     def before(cls, op: Operation) -> Self:
-        """A builder that inserts before ``op``, with its location."""
+        """Return a builder that inserts before ``op``, with its location."""
         return cls(InsertPoint.before(op), op.location)
 
     @classmethod
     def after(cls, value: Operation | SSAValue) -> Self:
-        """A builder that inserts directly after an operation.
+        """Return a builder that inserts directly after an operation.
 
-        Of a value that is the operation which defines it; of a block argument
-        it is the start of the block.
+        For a value, this is the operation that defines it. For a block argument, the
+        builder inserts at the start of the block.
         """
         owner = value.owner if isinstance(value, SSAValue) else value
         if isinstance(owner, Block):
@@ -76,7 +76,7 @@ class Builder:
 
     @classmethod
     def at_end(cls, block: Block, location: builtin.LocationAttr | None = None) -> Self:
-        """A builder that appends to ``block``."""
+        """Return a builder that appends to ``block``."""
         return cls(InsertPoint.at_end(block), location)
 
     def move_before(self, op: Operation) -> None:
@@ -121,7 +121,7 @@ class Builder:
         return self.add(op).results[0]
 
     def once(self, key: Hashable, make: Callable[[Self], T]) -> T:
-        """Return what ``make`` builds; it is called once for each key."""
+        """Return the result of ``make``, which is called once for each key."""
         if key not in self._computed:
             self._computed[key] = make(self)
         return self._computed[key]
@@ -129,20 +129,20 @@ class Builder:
     # Constants and index arithmetic ---------------------------------------------------
 
     def constant(self, number: int | float, type_: Attribute) -> SSAValue:
-        """A constant of a scalar type, or a vector with this number everywhere."""
+        """Insert a constant: a scalar, or a vector with this number in each lane."""
         return self.insert(arith.ConstantOp(make_splat(number, type_), type_))
 
     def index(self, index: Index) -> SSAValue:
-        """``index`` as a value."""
+        """Return ``index`` as an SSA value; insert a constant for an integer."""
         if isinstance(index, int):
             return self.insert(arith.ConstantOp.index(index))
         return index
 
     def pure(self, make: Callable[..., Operation], *operands: Index) -> SSAValue:
-        """The result of an operation without effects on indices.
+        """Insert an operation without side effects; return its result.
 
-        All arithmetic of this class goes through here: a subclass that overrides it can
-        reuse or hoist operations.
+        All index arithmetic of this class calls this method, so a subclass can override
+        it to reuse or to hoist operations.
         """
         return self.insert(make(*[self.index(each) for each in operands]))
 
@@ -171,11 +171,11 @@ class Builder:
         return left if _is(right, 1) else self.pure(arith.MuliOp, left, right)
 
     def product(self, factors: Iterable[Index]) -> Index:
-        """All of them multiplied, 1 if there are none."""
+        """Return the product of all factors; 1 if there are none."""
         return reduce(self.times, factors, 1)
 
     def row_major(self, sizes: Sequence[Index], last: Index = 1) -> list[Index]:
-        """The strides of elements that lie row by row, ``last`` apart in a row."""
+        """Return row-major strides; ``last`` is the stride of the last dimension."""
         inner = accumulate(reversed(sizes[1:]), self.times, initial=last)
         return [*inner][::-1][: len(sizes)]
 
@@ -196,7 +196,7 @@ class Builder:
         return 0 if _is(right, 1) else self.pure(arith.RemuiOp, left, right)
 
     def rounded_up(self, extent: Index, step: int) -> Index:
-        """The next multiple of ``step``."""
+        """Round ``extent`` up to a multiple of ``step``."""
         return self.times(self.ceil_divided(extent, step), step)
 
     def minimum(self, left: Index, right: Index) -> Index:
@@ -212,22 +212,22 @@ class Builder:
         return self.pure(arith.MaxsiOp, left, right)
 
     def compare(self, predicate: str, left: Index, right: Index) -> SSAValue:
-        """The i1 that `arith.cmpi` computes."""
+        """Insert `arith.cmpi`; return its i1."""
         op = arith.CmpiOp(predicate, self.index(left), self.index(right))
         return self.insert(op)
 
     def select(self, condition: SSAValue, yes: Index, no: Index) -> SSAValue:
-        """One of two indices."""
+        """Insert a select of two indices."""
         return self.pure(arith.SelectOp, condition, yes, no)
 
     # Floats ---------------------------------------------------------------------------
 
     def widened(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """A float, or a vector of them, in a wider type; as it is if it has it."""
+        """Extend a float, or a vector of floats, unless it has the type already."""
         return self._cast(arith.ExtfOp, value, element)
 
     def narrowed(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """Undo `widened`: one rounding."""
+        """Truncate a float, or a vector of floats, unless it has the type already."""
         return self._cast(arith.TruncfOp, value, element)
 
     def _cast(
@@ -249,7 +249,10 @@ class Builder:
     def parallel(
         self, extents: Sequence[Index]
     ) -> tuple[Self, Sequence[BlockArgument]]:
-        """Insert ``scf.parallel`` from 0 on; a builder for its inside, the counters."""
+        """Insert ``scf.parallel`` from 0; return a builder for its body, the counters.
+
+        ``extents`` are the upper bounds; the steps are 1.
+        """
         end = scf.ReduceOp()
         body = Block([end], arg_types=[builtin.IndexType()] * len(extents))
         uppers = [self.index(extent) for extent in extents]
@@ -258,7 +261,10 @@ class Builder:
         return type(self)(InsertPoint.before(end), self.location), body.args
 
     def conjunction(self, *conditions: SSAValue | None) -> SSAValue | None:
-        """Whether all conditions hold, of vectors lane by lane; None: always."""
+        """Return the conjunction of conditions, lane by lane for vectors.
+
+        A condition of None is always true; return None if all are.
+        """
         found: SSAValue | None = None
         for each in conditions:
             if found is None or each is found:
@@ -268,7 +274,7 @@ class Builder:
         return found
 
     def both(self, *conditions: SSAValue) -> SSAValue:
-        """As `conjunction`, of one condition at least."""
+        """Return the `conjunction` of at least one condition that is not None."""
         found = self.conjunction(*conditions)
         assert found is not None
         return found
@@ -281,7 +287,7 @@ class Builder:
 
 
 def remade(op: OpT, operands: Sequence[SSAValue], types: Sequence[Attribute]) -> OpT:
-    """The same operation, without regions, of other operands and with other results."""
+    """Copy an operation without regions, with new operands and result types."""
     return type(op).create(
         operands=operands,
         result_types=types,
@@ -291,7 +297,7 @@ def remade(op: OpT, operands: Sequence[SSAValue], types: Sequence[Attribute]) ->
 
 
 def move_before(ops: Iterable[Operation], place: Operation) -> None:
-    """Take operations from where they stand, in front of another one."""
+    """Move operations in front of another one."""
     block = place.parent
     assert block is not None
     for op in list(ops):
@@ -300,7 +306,7 @@ def move_before(ops: Iterable[Operation], place: Operation) -> None:
 
 
 def move_to_end(ops: Iterable[Operation], block: Block) -> None:
-    """Take operations from where they stand, to the end of a block."""
+    """Move operations to the end of a block."""
     for op in list(ops):
         op.detach()
         block.add_op(op)
@@ -311,7 +317,7 @@ def _is(index: Index, number: int) -> bool:
 
 
 def upper_half(b: Builder, left: SSAValue, right: SSAValue, signed: bool) -> SSAValue:
-    """The upper half of the product of two integers, or vectors of them."""
+    """Return the upper half of the product of two integers, or vectors of integers."""
     type_ = left.type
     element = element_type(type_)
     if isinstance(element, builtin.IndexType) or bit_width(element) == 64:
@@ -326,7 +332,7 @@ def upper_half(b: Builder, left: SSAValue, right: SSAValue, signed: bool) -> SSA
 
 
 def _of_64_bits(b: Builder, left: SSAValue, right: SSAValue, signed: bool) -> SSAValue:
-    """The same of 64 bits each, by halves of 32 bits."""
+    """Return the upper half for operands of 64 bits, by halves of 32 bits."""
     type_ = left.type
     half = b.constant(32, type_)
     ones = b.constant((1 << 32) - 1, type_)
@@ -357,15 +363,15 @@ def _of_64_bits(b: Builder, left: SSAValue, right: SSAValue, signed: bool) -> SS
 
 
 class Pass(ModulePass):
-    """A pass; ``FoldAddIntoMmaPass`` is called ``fold-add-into-mma``."""
+    """A pass; ``FoldAddIntoMmaPass`` gets the name ``fold-add-into-mma``."""
 
     def __init_subclass__(cls) -> None:
-        """Name the pass as its class."""
+        """Derive the name of the pass from the name of its class."""
         words = cls.__name__.removesuffix("Pass")
         cls.name = re.sub("(?<=[a-z])(?=[A-Z])", "-", words).lower()
 
     def apply(self, ctx: Context, op: builtin.ModuleOp) -> None:
-        """Rewrite ``op`` in place, as xDSL asks for it: no pass of ours needs more."""
+        """Call `rewrite`: xDSL's interface has a context, which no pass here needs."""
         self.rewrite(op)
 
     @abstractmethod

@@ -1,8 +1,8 @@
 """Structured control flow in a 1:N conversion: carried values become several values.
 
-A conversion walks a function and says what stands for each value.  Here `scf.for`,
-`scf.while` and conditionals are rebuilt around converted regions: each value that they
-carry becomes the values that its `Carried` names.
+A conversion walks a function and maps each old value to new ones. This module rebuilds
+`scf.for`, `scf.while` and conditionals around the converted regions. Each value that
+they carry becomes the values that its `Carried` describes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ class Carried:
     """How control flow carries a value.
 
     Attributes:
-        flatten: gives the new values that stand for a converted value of its kind.
-        bind: says that new values of these types stand for an old value.
+        types: the types of the new values.
+        flatten: returns the new values for a converted value of this kind.
+        bind: records that new values of these types replace an old value.
     """
 
     types: Sequence[Attribute]
@@ -32,28 +33,28 @@ class Carried:
 
 
 class Conversion(Protocol):
-    """What the conversion of control flow asks of the conversion around it."""
+    """The interface of a conversion that the functions of this module use."""
 
     @property
     def emit(self) -> Builder:
-        """What adds operations."""
+        """The builder that inserts new operations."""
         ...
 
     def carried(self, value: SSAValue, op: Operation) -> Carried:
-        """How ``op`` carries ``value``: a block argument, or a result."""
+        """Return how ``op`` carries ``value``, a block argument or a result."""
         ...
 
     def converted(self, value: SSAValue) -> SSAValue:
-        """The scalar that stands for a scalar."""
+        """Return the new scalar for an old one."""
         ...
 
     def convert(self, block: Block) -> None:
-        """Add what the operations of an old block become; nothing for its end."""
+        """Convert the operations of an old block, without its terminator."""
         ...
 
 
 def convert_for(c: Conversion, op: scf.ForOp) -> scf.ForOp:
-    """Convert a counted loop; returns the new one."""
+    """Convert a counted loop; return the new one."""
     old = op.body.block
     counter, *carried = [c.carried(each, op) for each in old.args]
     inits = flatten(carried, op.init_args)
@@ -124,12 +125,12 @@ def _convert_to_yield(c: Conversion, block: Block, carried: Sequence[Carried]) -
 
 
 def types_of(carried: Sequence[Carried]) -> list[Attribute]:
-    """The types of all new values."""
+    """Return the types of all new values."""
     return [type_ for each in carried for type_ in each.types]
 
 
 def flatten(carried: Sequence[Carried], values: Sequence[SSAValue]) -> list[SSAValue]:
-    """The new values that stand for some old ones, one after the other."""
+    """Return the new values for all old values, in one list."""
     pairs = zip(carried, values, strict=True)
     return [part for each, value in pairs for part in each.flatten(value)]
 
@@ -137,7 +138,7 @@ def flatten(carried: Sequence[Carried], values: Sequence[SSAValue]) -> list[SSAV
 def bind(
     carried: Sequence[Carried], old: Sequence[SSAValue], new: Sequence[SSAValue]
 ) -> None:
-    """Say which of the new values, in their order, stand for which old value."""
+    """Record for each old value which of the new ones, in order, replace it."""
     start = 0
     for each, value in zip(carried, old, strict=True):
         each.bind(value, new[start : start + len(each.types)])

@@ -1,4 +1,4 @@
-"""The kernel language: what a user writes, typed and documented.
+"""The kernel language: the typed and documented functions and classes for users.
 
 Reading order: dtypes, maps, values, ops.  Nothing here imports a compiler.
 """

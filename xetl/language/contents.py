@@ -1,10 +1,10 @@
-"""What a Python value means to a kernel, as a text: equal texts, equal meaning.
+"""Describe a Python value as a text: values with equal texts are equal for a kernel.
 
-Of numbers, texts, dtypes, maps and sequences of these the text is the whole value. Of
-functions it is their source; what they refer to is read when they are compiled. Of
-modules, classes and members of an enumeration it is their name. All other objects are
-*opaque*: the text is their class, and a kernel can do no more with them than look at
-their attributes and elements, each of which is a value again.
+The text of numbers, strings, dtypes, maps and sequences of these is the whole value.
+The text of a function is its source; the values that it refers to are read when it is
+compiled. The text of modules, classes and members of an enumeration is their name. All
+other objects are *opaque*: the text is their class, and a kernel can only use their
+attributes and elements, each of which is a value again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _PRINTED = (
     *(int, float, complex, bool, str, bytes),
     *(type(None), type(Ellipsis), range, DType, WgMap, SgMap, XeMap),
 )
-"""Types whose values are told apart by how they print."""
+"""Types whose values differ exactly if their printed forms differ."""
 
 _FIXED = ("xetl", "numpy", "math", "builtins")
 """Packages whose versions are in the key, or whose contents never change."""
 
 
 def content(value: object) -> str:
-    """The text of a value."""
+    """Return the text of a value."""
     if is_plain(value):
         return f"{type(value).__name__} {value!r}"
     operation = operation_name(value)
@@ -65,12 +65,12 @@ def _named(value: object) -> str:
 
 
 def is_plain(value: object) -> bool:
-    """Whether it never changes and has nothing inside but what its text says."""
+    """Whether a value is immutable and its text has all of its contents."""
     return type(value) in _PRINTED or isinstance(value, np.generic)
 
 
 def is_opaque(value: object) -> bool:
-    """Whether the text leaves out what operators would see of a value."""
+    """Whether the text of a value leaves out contents that operators would use."""
     if is_plain(value) or operation_name(value) is not None:
         return False
     if isinstance(value, list | tuple):
@@ -81,7 +81,7 @@ def is_opaque(value: object) -> bool:
 
 
 def is_fixed(value: object) -> bool:
-    """Whether the version of a package, or the value itself, says all about it."""
+    """Whether the text of a value, or the version of a package, determines it."""
     if is_plain(value) or operation_name(value) is not None:
         return True
     if isinstance(value, BuiltinFunctionType):
@@ -114,10 +114,10 @@ def _of_function(fn: Any) -> str:
 
 
 def source_text(fn: Any) -> str:
-    """The text of ``fn``; of a lambda, all lines it stands on.
+    """Return the source text of ``fn``; for a lambda, all lines that contain it.
 
-    `inspect.getsource` would take each line apart to find the end, which costs 5 ms at
-    the first use. Here the end is that of the indented block: a line too many does no
+    `inspect.getsource` would tokenize each line to find the end, which costs 5 ms at
+    the first use. Here the end is that of the indented block: one line too many does no
     harm.
     """
     code: CodeType = fn.__code__
@@ -134,7 +134,7 @@ def source_text(fn: Any) -> str:
 
 
 def _last_line(code: CodeType) -> int:
-    """The last line that became instructions, also of nested functions."""
+    """Return the last line that has instructions, also of nested functions."""
     ends = [end for _, end, _, _ in code.co_positions() if end is not None]
     nested = [c for c in code.co_consts if isinstance(c, CodeType)]
     return max([code.co_firstlineno, *ends, *map(_last_line, nested)])
@@ -145,7 +145,7 @@ def _indent(line: str) -> int:
 
 
 def _instructions(code: CodeType) -> str:
-    """They tell apart two lambdas that stand on one line."""
+    """Return the instructions as text: they distinguish two lambdas on one line."""
     nested = [c for c in code.co_consts if isinstance(c, CodeType)]
     plain = [c for c in code.co_consts if not isinstance(c, CodeType)]
     inner = " ".join(map(_instructions, nested))

@@ -1,6 +1,7 @@
-"""Which subgroup, and which lane, owns which element of a tile: the one rule of it.
+"""The distribution rule: which subgroup, and which lane, owns an element of a tile.
 
-Plain numbers, no IR: the verifiers, the passes and the pictures of maps all ask here.
+This module works on plain numbers, not on IR. The verifiers, the passes and the
+pictures of maps all use it.
 Source: XeTile RFC, "wg_map"; the RFC on layouts that reach down to lanes, "distribution
 rule" (n dimensions, ``inst_data``, ``order``); docs/xetile.md, section 1.
 """
@@ -16,16 +17,16 @@ from xetl.records import record
 
 @record(frozen=True)
 class Layout:
-    """How a tile of n dimensions is spread; all lists have n entries, in elements.
+    """How a tile of n dimensions is distributed; all lists have n entries.
 
     Attributes:
         sg_layout: subgroups along each dimension.
-        sg_data: the part that one subgroup takes at a time.
-        inst_data: the part of ``sg_data`` that one instruction takes; None: not said.
-        lane_layout: lanes of a subgroup along each dimension; None: not said.
-        lane_data: neighbours that one lane takes at a time; None: not said.
-        order: the dimensions, the one along which ids count fastest first;
-            (n-1, ..., 0), which is row major, when left out.
+        sg_data: the part that one subgroup takes at a time, in elements.
+        inst_data: the part of ``sg_data`` that one instruction takes; None: not given.
+        lane_layout: lanes of a subgroup along each dimension; None: not given.
+        lane_data: neighbours that one lane takes at a time; None: not given.
+        order: the dimensions from the one along which ids count fastest; by default
+            (n-1, ..., 0), which is row-major.
     """
 
     sg_layout: tuple[int, ...]
@@ -46,45 +47,38 @@ class Layout:
 
     @property
     def subgroups(self) -> int:
-        """How many subgroups the tile is spread over."""
+        """The number of subgroups that the tile is distributed over."""
         return prod(self.sg_layout)
 
     def coordinates(self, sg: int) -> tuple[int, ...]:
-        """Where the subgroup of id ``sg`` stands in ``sg_layout``."""
+        """Return the coordinates of the subgroup with id ``sg`` in ``sg_layout``."""
         found = [0] * self.rank
         for dim in self.order:
             sg, found[dim] = divmod(sg, self.sg_layout[dim])
         return tuple(found)
 
-    def linear(self, coordinates: Sequence[int]) -> int:
-        """The id of the subgroup that stands at ``coordinates``."""
-        found = 0
-        for dim in reversed(self.order):
-            found = found * self.sg_layout[dim] + coordinates[dim]
-        return found
-
 
 def row_major(rank: int) -> tuple[int, ...]:
-    """The order in which the last dimension is the fastest."""
+    """Return the order in which the last dimension is the fastest."""
     return tuple(reversed(range(rank)))
 
 
 def whole(shape: Sequence[int], subgroups_layout: Sequence[int]) -> Layout:
-    """The layout in which every subgroup owns all of a tile of ``shape``."""
+    """Return the layout in which every subgroup owns all of a tile of ``shape``."""
     return Layout(tuple(subgroups_layout), tuple(shape))
 
 
 def spreads(extent: int, count: int, size: int) -> bool:
     """Whether ``count`` subgroups can take ``extent`` elements ``size`` at a time.
 
-    They take all in full rounds, or share evenly what is there.
+    They take all elements in full rounds, or all parts have equally many owners.
     """
     unit = count * size
     return extent % size == 0 and (extent % unit == 0 or unit % extent == 0)
 
 
 def problem_in(layout: Layout) -> str | None:
-    """Why ``layout`` is wrong whatever it spreads; None if it is not."""
+    """Return why ``layout`` is wrong for every shape. Return None if it is not."""
     lists = {
         "sg_layout": layout.sg_layout,
         "sg_data": layout.sg_data,
@@ -109,7 +103,7 @@ def problem_in(layout: Layout) -> str | None:
 
 
 def _problem_below_subgroups(layout: Layout) -> str | None:
-    """Subgroups may share; instructions and lanes split what is theirs evenly."""
+    """Return why instructions or lanes do not split a part evenly, or None."""
     if (layout.lane_layout is None) != (layout.lane_data is None):
         return "`lane_layout` and `lane_data` are given together or not at all"
     block, name = layout.sg_data, "sg_data"
@@ -132,7 +126,7 @@ def _problem_below_subgroups(layout: Layout) -> str | None:
 
 
 def problem_with(shape: Sequence[int], layout: Layout) -> str | None:
-    """Why ``layout`` cannot spread a tile of ``shape``; None if it can."""
+    """Return why ``layout`` cannot distribute ``shape``. Return None if it can."""
     if len(shape) != layout.rank:
         return f"it has {layout.rank} dimensions, the shape {list(shape)} {len(shape)}"
     for dim, extent in enumerate(shape):
@@ -149,7 +143,7 @@ def problem_with(shape: Sequence[int], layout: Layout) -> str | None:
 
 
 def rounds(shape: Sequence[int], layout: Layout) -> tuple[int, ...]:
-    """How many sub-tiles a subgroup owns along each dimension."""
+    """Return how many sub-tiles a subgroup owns along each dimension."""
     return tuple(
         max(1, parts // count)
         for parts, count in zip(_parts(shape, layout), layout.sg_layout)
@@ -157,9 +151,10 @@ def rounds(shape: Sequence[int], layout: Layout) -> tuple[int, ...]:
 
 
 def origins(shape: Sequence[int], layout: Layout, sg: int) -> list[tuple[int, ...]]:
-    """Where the sub-tiles of subgroup ``sg`` begin, dimension 0 outermost.
+    """Return where the sub-tiles of subgroup ``sg`` begin, dimension 0 outermost.
 
-    Subgroups take turns; those for which nothing is left begin again, and share.
+    Subgroups take sub-tiles round-robin. If there are more subgroups than sub-tiles,
+    they wrap around and share.
     """
     starts = [
         [
@@ -176,15 +171,6 @@ def origins(shape: Sequence[int], layout: Layout, sg: int) -> list[tuple[int, ..
     return list(itertools.product(*starts))
 
 
-def is_first_owner(shape: Sequence[int], layout: Layout, sg: int) -> bool:
-    """Whether ``sg`` is the one that speaks for its data among all who share it.
-
-    What must be done once (an atomic, a store, a part of a sum) is done by this one.
-    """
-    places = zip(layout.coordinates(sg), _parts(shape, layout))
-    return all(place < parts for place, parts in places)
-
-
 def _parts(shape: Sequence[int], layout: Layout) -> tuple[int, ...]:
-    """How many sub-tiles there are along each dimension."""
+    """Return how many sub-tiles there are along each dimension."""
     return tuple(extent // size for extent, size in zip(shape, layout.sg_data))

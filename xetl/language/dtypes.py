@@ -1,8 +1,8 @@
-"""Element types, and which type two of them make together.
+"""Element types, and the promotion of two types.
 
 The rules are those of ``docs/design`` "Rules of types and edges": NumPy's promotion
-among floats and among ints; what NumPy would widen silently beyond 64 bits or
-between the two 16-bit floats is refused.
+among floats and among ints. Pairs that NumPy would silently widen beyond 64 bits, and
+the pair of 16-bit floats, are refused.
 """
 
 from __future__ import annotations
@@ -19,42 +19,12 @@ from xetl.records import record
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = [
-    "DType",
-    "bf16",
-    "bfloat16",
-    "bool_",
-    "f8e4m3",
-    "f8e5m2",
-    "f16",
-    "f32",
-    "f64",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float16",
-    "float32",
-    "float64",
-    "i1",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "index",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "tf32",
-    "tfloat32",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+__all__: list[str] = ["DType", "bool_", "index"]
+__all__ += ["i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
+__all__ += ["bf16", "f8e4m3", "f8e5m2", "f16", "f32", "f64", "tf32"]
+__all__ += ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+__all__ += ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16", "float32", "float64"]
+__all__ += ["tfloat32"]
 
 Kind = Literal["f", "i", "u", "b"]
 
@@ -100,7 +70,7 @@ class DType:
 
     @classmethod
     def of(cls, dtype: DTypeLike | str | DType) -> DType:
-        """The type of a NumPy dtype, of a torch dtype's name, or of any name of ours.
+        """Return the type of a NumPy or torch dtype, or of any name of a dtype.
 
         Raises:
             TileTypeError: there is no such element type.
@@ -119,14 +89,14 @@ class DType:
 def _name_of(dtype: DTypeLike) -> str:
     try:
         return np.dtype(dtype).name
-    except TypeError:  # a torch dtype says its name itself
+    except TypeError:  # a torch dtype prints its name
         return str(dtype)
 
 
 @functools.cache
 def _numpy_dtype(name: str) -> np.dtype[Any]:
     if name in _ML_DTYPES:
-        # Not at the top: most programs never meet these and imports must stay short.
+        # Imported late: most programs do not need it, and imports must be fast.
         return np.dtype(getattr(import_whole("ml_dtypes"), _ML_DTYPES[name]))
     return np.dtype(_NUMPY_NAMES[name])
 
@@ -156,7 +126,7 @@ float16, bfloat16, tfloat32, float32, float64 = f16, bf16, tf32, f32, f64
 float8_e4m3fn, float8_e5m2 = f8e4m3, f8e5m2
 
 SMALL_FLOATS = (f8e4m3, f8e5m2)
-"""Types of memory: what is computed with them is computed in f32."""
+"""Types for storage: computations with them run in f32."""
 
 ALL = (
     *(i1, i8, i16, i32, i64, u8, u16, u32, u64),
@@ -165,19 +135,10 @@ ALL = (
 
 _NUMPY_NAMES = {
     "i1": "bool",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "u8": "uint8",
-    "u16": "uint16",
-    "u32": "uint32",
-    "u64": "uint64",
-    "f16": "float16",
-    "tf32": "float32",
-    "f32": "float32",
-    "f64": "float64",
-    "index": "int64",
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{"tf32": "float32", "index": "int64"},
 }
 _ML_DTYPES = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
 _LONG_NAMES = {
@@ -189,13 +150,13 @@ _MLIR_NAMES = {"f8E4M3FN": f8e4m3, "f8E5M2": f8e5m2}
 BY_NAME: dict[str, DType] = (
     {dtype.name: dtype for dtype in ALL} | _LONG_NAMES | _MLIR_NAMES
 )
-"""Every name a dtype goes by: ours, NumPy's, torch's and MLIR's."""
+"""The dtype of every name: our names, NumPy's, torch's and MLIR's."""
 
 _SIGNED = {8: i8, 16: i16, 32: i32, 64: i64}
 
 
 def promote(left: DType, right: DType) -> DType:
-    """The dtype of an operation on two vectors.
+    """Return the dtype of an operation on two vectors.
 
     Raises:
         TileTypeError: the pair has no common type: i1 with a number, f16 with

@@ -1,7 +1,7 @@
-"""A map as a picture: an SVG in which each subgroup has its colour.
+"""Maps as tables of text, and as SVG pictures in which each subgroup has a colour.
 
-Equal colours are of one subgroup, all over the tile; striped is what several hold.
-Written by hand, so that nobody needs a library for it.
+Sub-tiles of one colour belong to one subgroup; sub-tiles of several subgroups are
+striped. The SVG is written without a library, to avoid a dependency.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from xetl.errors import TileMapError
 from xetl.language.distribution import Layout, origins, rounds
 
 _MOST_ROWS, _MOST_COLUMNS = 32, 12
-"""More sub-tiles than these are left out in the middle."""
+"""The most sub-tiles of a table; if there are more, the middle is left out."""
 
 Owners = dict[tuple[int, ...], list[int]]
 
 
 def owners(shape: tuple[int, int], layout: Layout) -> Owners:
-    """All who hold a sub-tile, by the place where it begins; lowest id first."""
+    """Return the ids of a sub-tile's owners, ascending, by the sub-tile's origin."""
     found: Owners = {}
     for number in range(layout.subgroups):
         for origin in origins(shape, layout, number):
@@ -29,7 +29,7 @@ def owners(shape: tuple[int, int], layout: Layout) -> Owners:
 
 
 def ids(numbers: Sequence[int]) -> str:
-    """Ascending numbers in short: ``0-3``, ``0,4,..,28`` or ``2,5,6``."""
+    """Abbreviate ascending numbers: ``0-3``, ``0,4,..,28`` or ``2,5,6``."""
     steps = {b - a for a, b in pairwise(numbers)}
     if len(numbers) > 1 and steps == {1}:
         return f"{numbers[0]}-{numbers[-1]}"
@@ -39,7 +39,7 @@ def ids(numbers: Sequence[int]) -> str:
 
 
 def headline(shape: tuple[int, int], layout: Layout, who: str = "subgroup") -> str:
-    """How many there are, and what each of them holds."""
+    """Return a line with the number of subgroups and the sub-tiles of each."""
     turns = rounds(shape, layout)
     parts = turns[0] * turns[1]
     size = " x ".join(map(str, layout.sg_data))
@@ -51,7 +51,7 @@ def headline(shape: tuple[int, int], layout: Layout, who: str = "subgroup") -> s
 
 
 def sharing(found: Owners, who: str = "subgroup") -> str | None:
-    """A sentence about data that several hold; None if there is none."""
+    """Return a sentence about shared sub-tiles, or None if no sub-tile is shared."""
     sharers = len(next(iter(found.values())))
     if sharers == 1:
         return None
@@ -59,17 +59,18 @@ def sharing(found: Owners, who: str = "subgroup") -> str | None:
 
 
 def table(shape: tuple[int, int], layout: Layout, who: str = "subgroup") -> str:
-    """The lines of a table with a row and a column for each sub-tile.
+    """Return the text of a table of all sub-tiles and their owners.
 
     Args:
-        shape: of what is spread.
-        layout: a legal one for it, of two dimensions.
-        who: what its ids count.
+        shape: the shape of the distributed tile or vector.
+        layout: a layout of two dimensions that is legal for the shape.
+        who: the word for an owner.
     """
     found = owners(shape, layout)
+    all_starts = [sorted({origin[dim] for origin in found}) for dim in (0, 1)]
     spans = [
         [f"{start}-{start + size - 1}" if size > 1 else f"{start}" for start in starts]
-        for starts, size in zip(_starts(found), layout.sg_data)
+        for starts, size in zip(all_starts, layout.sg_data)
     ]
     rows, columns = spans
     grid = [ids(each) for each in found.values()]
@@ -82,10 +83,6 @@ def table(shape: tuple[int, int], layout: Layout, who: str = "subgroup") -> str:
         sharing(found, who),
     ]
     return "\n".join(line for line in lines if line is not None)
-
-
-def _starts(found: Owners) -> list[list[int]]:
-    return [sorted({origin[dim] for origin in found}) for dim in (0, 1)]
 
 
 def _shortened(cells: list[str], most: int) -> list[str]:
@@ -106,7 +103,7 @@ def _aligned(body: list[list[str]]) -> Iterator[str]:
 
 
 _MOST = 64
-"""Sub-tiles that are drawn along a dimension."""
+"""The most sub-tiles that are drawn along a dimension."""
 _LEFT, _TOP = 56, 64
 _TURN = 137.508
 """Degrees between the hues of neighbouring ids: the golden angle keeps them apart."""
@@ -123,13 +120,13 @@ fill-opacity="0.13"/></pattern></defs>
 def picture(
     shape: tuple[int, int], layout: Layout, title: str, who: str = "subgroup"
 ) -> str:
-    """The text of an SVG.
+    """Return the text of an SVG picture.
 
     Args:
-        shape: of what is spread.
-        layout: a legal one for it, of two dimensions.
+        shape: the shape of the distributed tile or vector.
+        layout: a layout of two dimensions that is legal for the shape.
         title: the first line.
-        who: what its ids count.
+        who: the word for an owner.
     """
     found = owners(shape, layout)
     counts = [extent // size for extent, size in zip(shape, layout.sg_data)]
@@ -182,7 +179,7 @@ def show_layout(
 
 
 def _cell(layout: Layout, rows: int, columns: int) -> tuple[int, int]:
-    """Height and width of a sub-tile in pixels: to scale, within what is legible."""
+    """Return height and width of a sub-tile in pixels: to scale, within limits."""
     high, wide = layout.sg_data
     scale = min(560 / (high * rows), 720 / (wide * columns))
     return (
@@ -194,7 +191,7 @@ def _cell(layout: Layout, rows: int, columns: int) -> tuple[int, int]:
 def _axes(
     layout: Layout, counts: tuple[int, int], cell: tuple[int, int]
 ) -> Iterator[str]:
-    """The number of the first row and column of each sub-tile."""
+    """Yield labels: the first row and the first column of each sub-tile."""
     for i in range(counts[0]):
         y = _TOP + i * cell[0] + cell[0] / 2 + 4
         yield _text(_LEFT - 6, y, str(i * layout.sg_data[0]), anchor="end", grey=True)

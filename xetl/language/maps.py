@@ -1,7 +1,7 @@
 """Maps: which subgroup, and which work item, owns which part of a tile.
 
-Plain hashable objects, so that they can be defaults, constants of a module and keys
-of a cache.  Source: XeTile RFC, "wg_map" and "sg_map".
+Maps are plain hashable objects, so they can be defaults, module constants and cache
+keys. Source: XeTile RFC, "wg_map" and "sg_map".
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class WgMap:
         _show_layout(self._layout, (rows, columns), repr(self), path)
 
     def _repr_html_(self) -> str:
-        """A picture, for notebooks: of the tile that is dealt out in one round."""
+        """Return a picture for notebooks, of a tile that takes one round."""
         rows, columns = (n * d for n, d in zip(self.sg_layout, self.sg_data))
         return _picture((rows, columns), self._layout, repr(self))
 
@@ -188,7 +188,7 @@ def _is_extent(value: object) -> bool:
 
 
 def check_wg_map(mapping: WgMap, shape: tuple[int, int]) -> None:
-    """Check that ``mapping`` can spread a tile of ``shape``.
+    """Check that ``mapping`` can distribute a tile of ``shape``.
 
     Raises:
         TileMapError: ``sg_data`` does not divide an extent, or neither of

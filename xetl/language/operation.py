@@ -1,4 +1,4 @@
-"""What makes a Python function an operation or a helper of the kernel language."""
+"""Decorators that make a Python function an operation or a helper of kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
         """Annotates a parameter whose value is known when the kernel is compiled."""
 
         def __class_getitem__(cls, item: object) -> type[constexpr]:
-            """``constexpr[int]`` says to a reader what the value is."""
+            """Return the class: ``constexpr[int]`` only tells a reader the type."""
             return cls
 
 
@@ -35,9 +35,9 @@ _BODY = "__xetl_body__"
 
 
 def operation(declaration: Callable[P, R]) -> Callable[P, R]:
-    """Turn a declaration into an operation: the front end knows what it means.
+    """Turn a declaration into an operation, which the front end implements.
 
-    Called on the host it raises a LaunchError.
+    A call on the host raises a LaunchError.
     """
 
     @functools.wraps(declaration)
@@ -51,7 +51,7 @@ def operation(declaration: Callable[P, R]) -> Callable[P, R]:
 def composite(definition: Callable[P, R]) -> Callable[P, R]:
     """Turn a function of other operations into an operation: calls are inlined.
 
-    Its body may use what a kernel may. Errors and remarks are at the user's call.
+    Its body may use all that a kernel may use. Errors and remarks name the user's call.
     """
     on_host = operation(definition)
     setattr(on_host, _BODY, definition)
@@ -59,7 +59,7 @@ def composite(definition: Callable[P, R]) -> Callable[P, R]:
 
 
 def body_of(value: object) -> Callable[..., Any] | None:
-    """The function that a `composite` operation was made of, None for others."""
+    """Return the function of a `composite` operation. Return None for other values."""
     return getattr(value, _BODY, None)
 
 
@@ -70,7 +70,7 @@ def host_operation(definition: Callable[P, R]) -> Callable[P, R]:
 
 
 def operation_name(value: object) -> str | None:
-    """The name of an operation, ``None`` for anything else."""
+    """Return the name of an operation. Return None for other values."""
     name: object = getattr(value, _NAME, None)
     return name if isinstance(name, str) else None
 
@@ -88,7 +88,7 @@ class Function(Generic[P, R]):
         functools.update_wrapper(cast("Callable[P, R]", self), fn)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Refuse: a helper has a meaning in a kernel only.
+        """Refuse a call on the host: a helper can only be called in a kernel.
 
         Raises:
             LaunchError: always.
@@ -106,7 +106,7 @@ class Function(Generic[P, R]):
 
 
 def function(fn: Callable[P, R]) -> Function[P, R]:
-    """Mark a helper of kernels; may be nested, may be a lambda."""
+    """Mark a helper of kernels, which may be a nested function or a lambda."""
     return Function(fn)
 
 
@@ -116,7 +116,7 @@ def refuse_host_call(name: str) -> NoReturn:
     Raises:
         LaunchError: always.
     """
-    # Two up: past this function and past the operation itself.
+    # Two frames up: above this function and the operation.
     caller = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     file, line = caller.f_code.co_filename, caller.f_lineno
     source = linecache.getline(file, line)

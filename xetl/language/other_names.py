@@ -1,6 +1,6 @@
-"""What to write for names of Triton, NumPy and torch that the language has not.
+"""Advice for names of Triton, NumPy and torch that the language does not have.
 
-One table, which `did you mean` looks at before it compares letters.
+"Did you mean" looks into these tables before it compares spellings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ INSTEAD: dict[str, str] = {
     "print": "device_print",
     **dict.fromkeys(("compare_exchange", "compare_and_swap"), "atomic_cas"),
 }
-"""By name: what to write instead."""
+"""For each name, the operation of the language that does the same."""
 
 MISSING: dict[str, str] = {
     "unique": "sort, and compare neighbours",
@@ -98,7 +98,7 @@ MISSING: dict[str, str] = {
         ("max_contiguous", "max_constancy"), "leave it out: a tile is contiguous"
     ),
 }
-"""By name: what stands for an operation that the language does not have."""
+"""For each operation that the language does not have, what to write instead."""
 
 PARAMETERS: dict[str, str] = {
     "other": "padding",
@@ -110,20 +110,24 @@ PARAMETERS: dict[str, str] = {
     "combine_fn": "combine",
     "input": "v",
 }
-"""By the name of a parameter elsewhere: that of ours, or what to do."""
+"""For each name of a parameter in other languages, our parameter or what to do."""
 
 MODULES: dict[str, str] = {
     **dict.fromkeys(("tl", "triton"), "the language is `from xetl import xetile`"),
     **dict.fromkeys(("np", "numpy"), "`import numpy` at the top of the module"),
     "xt": "the language is `from xetl import xetile`",
 }
-"""By the name of a module that was not imported: what to import."""
+"""For each name of a module that was not imported, what to import."""
 
 
 def advice_on_parameter(name: str, known: list[str]) -> str | None:
-    """What to write for a parameter called ``name`` elsewhere; None: nobody does.
+    """Return what to write for a parameter that other languages call ``name``.
 
-    ``known`` are the parameters of the operation.
+    Return None if the name is unknown.
+
+    Args:
+        name: the name in the kernel.
+        known: the parameters of the operation.
     """
     instead = PARAMETERS.get(name)
     if instead in known:
@@ -132,9 +136,13 @@ def advice_on_parameter(name: str, known: list[str]) -> str | None:
 
 
 def advice_on(name: str, known: list[str]) -> str | None:
-    """What to write for an operation called ``name`` elsewhere; None: nobody does.
+    """Return what to write for an operation that other languages call ``name``.
 
-    ``known`` are the names the language has.
+    Return None if the name is unknown.
+
+    Args:
+        name: the name in the kernel.
+        known: the names of the language.
     """
     if name in known:
         return f"use xetile.{name}"

@@ -1,11 +1,11 @@
-"""How kernels go to other processes: by name where that finds them, else by value.
+"""Pickling of kernels and their helpers: by name if the name finds them, or by value.
 
-So do helpers of kernels. Functions go by name, too, but the name of a kernel finds the
-kernel and not the function it is made of. In ``__main__`` a name finds it only in
-processes of `multiprocessing`; those of joblib and Dask get functions of ``__main__``
-by value, and so kernels as well, by the same means (cloudpickle, which is loaded where
-it is used). With a value goes the text it was written in: cloudpickle keeps the code of
-a function and, since 3.1.2, not the file it came from.
+Python pickles functions by name, too, but the name of a kernel finds the kernel and not
+its function. Names in ``__main__`` are found only in processes of `multiprocessing`.
+Joblib and Dask send functions of ``__main__`` by value, by cloudpickle; if cloudpickle
+is loaded, kernels of ``__main__`` are pickled in the same way. The source text is
+pickled with a value, because cloudpickle keeps the code of a function but (since 3.1.2)
+not its file name.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ _BY_VALUE = ("cloudpickle", "joblib.externals.cloudpickle")
 MAIN = "__main__"
 
 Made = tuple[Any, ...]
-"""The arguments a kernel or helper is made with."""
+"""The arguments with which a kernel or helper was made."""
 
 _INSIDE = ContextVar("inside cloudpickle", default=False)
-"""Whether what is pickled becomes the value of another."""
+"""Whether cloudpickle is pickling an object by value for `_by_value`."""
 
 
 def reduced(
     made_object: object, made: Made, fn: Callable[..., Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]] | tuple[Any, Any, Made]:
-    """For ``__reduce__`` of an object of ``fn``; ``__setstate__`` is given ``made``."""
+    """Return the result of ``__reduce__`` for a kernel or helper of ``fn``.
+
+    ``__setstate__`` of the new object gets ``made``.
+    """
     kind = type(made_object)
     module, name = fn.__module__, fn.__qualname__
     found = _named(module, name)
     if found is not made_object or (_INSIDE.get() and module == MAIN):
-        # Made in a function, or the name stands for something else by now.
+        # The kernel was made in a function, or its name now means another object.
         return _unmade, (kind, fn.__code__.co_filename, "".join(lines_of(fn))), made
     value = _by_value(made_object) if module == MAIN else None
     return _restored, (kind, module, name, value)
@@ -50,7 +53,7 @@ def _unmade(kind: type[object], path: str, text: str) -> object:
 def _restored(kind: type, module: str, name: str, value: bytes | None) -> Any:
     found = _named(module, name)
     if value is not None and not isinstance(found, kind):
-        # What cloudpickle writes, pickle reads.
+        # Pickle can read the output of cloudpickle.
         pickle: Any = importlib.import_module("pickle")
         return pickle.loads(value)
     if module != MAIN:

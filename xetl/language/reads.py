@@ -1,10 +1,10 @@
-"""What a kernel read of the Python around it while it was compiled.
+"""Record the Python values outside of a kernel that its compilation reads.
 
-A *read* is a question with its answer: the attribute ``CONST`` of what an earlier read
-gave, say. The code that is made depends on the answers and on nothing else, so they are
-in the key of the caches, and asking again says whether code is still right: in another
-process by following the questions from the kernel, at a launch by looking where the
-values were found (`xetl.runtime.executables`).
+A *read* is a question with its answer, for example the attribute ``CONST`` of the
+object of an earlier read. The compiled code depends only on the answers, so they are
+part of the keys of caches. Asking again shows whether code is still valid: another
+process follows the questions from the kernel, and a launch looks where the values were
+found (`xetl.runtime.executables`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from xetl.language.operation import Function, operation_name
 
 
 class Question(NamedTuple):
-    """Where a value is found.
+    """The place of a value.
 
     Attributes:
-        owner: the number of the object it is in: the kernel is 0, compile-time
-            arguments come next, then what the questions before gave.
+        owner: the number of the object that has the value: the kernel is 0,
+            compile-time arguments come next, then the answers of earlier questions.
         kind: name, default, attribute, item, contains, or element (of a sequence).
         key: a name, or the text of an index (see `Reads._text_of`).
     """
@@ -40,13 +40,13 @@ class Question(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """A value and where it was found, for the check at each launch.
+    """A value and the place where it was found, for the check at each launch.
 
     Attributes:
-        test: an expression of ``{o}``, ``{k}`` and ``{v}``, the fields below.
+        test: an expression of ``{o}``, ``{k}`` and ``{v}``: owner, key and value.
         owner: a namespace, a closure cell, or any object.
-        key: an index, if there is one.
-        value: what was there.
+        key: an index, or None.
+        value: the value that was found.
     """
 
     test: str
@@ -56,19 +56,19 @@ class Captured(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """A value that could not be told apart from another one later; says why."""
+    """A value cannot be distinguished from another one later; the message says why."""
 
 
 class Reads:
-    """The reads of one compilation; with ``follow``, those questions asked anew.
+    """The reads of one compilation; with ``follow``, its questions are asked again.
 
     Attributes:
-        questions: in the order they were asked.
-        answers: a text for each; the objects are told apart by number.
-        captured: where the values were, for the check at each launch.
+        questions: the questions in the order they were asked.
+        answers: a text for each question; objects have numbers.
+        captured: the places of the values, for the check at each launch.
 
     Raises:
-        Exception: whatever looking at the objects of a user raises.
+        Exception: any exception that the objects of a user raise on access.
     """
 
     def __init__(
@@ -95,15 +95,15 @@ class Reads:
     # Asking ----------------------------------------------------------------------
 
     def name(self, function: Callable[..., Any], name: str) -> Any:
-        """What a function finds under a name that is not its own.
+        """Return the value of a global or closure name of a function.
 
         Raises:
-            KeyError: nothing.
+            KeyError: there is no such name.
         """
         return self._ask(self._number(function), "name", name)
 
     def attribute(self, owner: Any, name: str) -> Any:
-        """An attribute of an object known when compiling."""
+        """Return an attribute of an object that is known when compiling."""
         is_known = id(owner) in self._numbers
         if is_fixed(owner):
             value = getattr(owner, name)
@@ -114,7 +114,7 @@ class Reads:
         return self._ask(self._number(owner), "attribute", name)
 
     def item(self, owner: Any, index: Any) -> Any:
-        """An element of an object known when compiling."""
+        """Return an element of an object that is known when compiling."""
         if is_plain(owner) or type(owner) in (list, tuple):
             return owner[index]  # known as a whole
         return self._ask(self._number(owner), "item", repr(self._text_of(index)))
@@ -127,7 +127,7 @@ class Reads:
         return self._ask(self._number(owner), "contains", key)
 
     def defaults(self, function: Any) -> dict[str, Any]:
-        """The defaults of the parameters of a function."""
+        """Return the defaults of the parameters of a function."""
         code, values = function.__code__, function.__defaults__ or ()
         places = code.co_varnames[: code.co_argcount]
         names = places[len(places) - len(values) :]
@@ -136,21 +136,21 @@ class Reads:
         number = self._number(function) if keys else 0
         return {n: self._ask(number, "default", repr(key)) for n, key in keys.items()}
 
-    # What came of it ---------------------------------------------------------------
+    # Results -----------------------------------------------------------------------
 
     def digest(self, base: str) -> str:
-        """A key of the answers and of ``base``, all else that code depends on."""
+        """Return a key of the answers and of ``base``: all other inputs of the code."""
         texts = (base, *map(repr, map(tuple, self.questions)), *self.answers)
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def functions(self) -> list[Any]:
-        """The Python functions that were read, the kernel first."""
+        """Return the Python functions that were read, the kernel first."""
         found = {id(fn): fn for fn in map(_unmarked, self._objects)}
         functions = (fn for fn in found.values() if isinstance(fn, FunctionType))
         return [fn for fn in functions if operation_name(fn) is None]
 
     def values(self) -> dict[str, str]:
-        """What was read as the user writes it, with the value in words."""
+        """Return the reads as the user writes them, each with its value in words."""
         found: dict[str, str] = {}
         start = len(self._objects) - len(self.questions)
         for shown, value in zip(self._shown[start:], self._objects[start:]):
@@ -162,7 +162,7 @@ class Reads:
             found[shown] = text
         return found
 
-    # How -----------------------------------------------------------------------------
+    # Implementation ------------------------------------------------------------------
 
     def _ask(self, owner: int, kind: str, key: str) -> Any:
         question = Question(owner, kind, key)
@@ -173,7 +173,7 @@ class Reads:
         return self._known[question]
 
     def _answer(self, question: Question) -> Any:
-        """Look, and note what was seen."""
+        """Look a value up, and record question, answer and place."""
         owner = self._objects[question.owner]
         index, shown = self._index(question)
         value, expression, place = _LOOK[question.kind](owner, index)
@@ -199,7 +199,7 @@ class Reads:
         return value
 
     def _add(self, value: Any, shown: str, *, is_lasting: bool = True) -> None:
-        """Number an object; one that is made at each look cannot be found again."""
+        """Number an object, unless each access makes a new one (not ``is_lasting``)."""
         if is_lasting and not is_plain(value):
             self._numbers.setdefault(id(value), len(self._objects))
             if isinstance(value, Function):
@@ -215,21 +215,21 @@ class Reads:
         return number
 
     def _look_inside(self, value: Any, number: int) -> None:
-        """Number what is in a sequence, for reads that go on from there."""
+        """Number the objects in a sequence, for reads of their contents."""
         if isinstance(value, list | tuple):
             for index, each in enumerate(cast("list[Any]", value)):
                 if not is_plain(each):
                     self._ask(number, "element", repr(index))
 
     def _watch(self, value: Any) -> None:
-        """Note the elements of lists: they may be set in place."""
+        """Record the elements of a list, which may be set in place."""
         if isinstance(value, list):
             items = tuple(cast("list[Any]", value))
             test = f"len({{o}}) == {len(items)} and all(map(is_, {{o}}, {{v}}))"
             self.captured.append(Captured(test, value, None, items))
 
     def _index(self, question: Question) -> tuple[Any, str]:
-        """The key of a question as an object, and the question as users write it."""
+        """Return the key of a question as an object, and its form as users write it."""
         owner, key = self._shown[question.owner], question.key
         if question.kind == "name":
             return key, key
@@ -241,7 +241,7 @@ class Reads:
         return index, f"{owner}[{index!r}]"
 
     def _text_of(self, index: Any) -> Any:
-        """An index as what `literal_eval` reads; objects as numbers, dtypes by name."""
+        """Return an index for `literal_eval`: objects as numbers, dtypes by name."""
         kind: Any = cast("object", type(index))
         if isinstance(index, np.generic):
             return ("", cast("np.generic[Any]", index).item())
@@ -257,7 +257,7 @@ class Reads:
         return ("object", self._number(index))
 
     def _object_of(self, text: Any) -> Any:
-        """The other way."""
+        """Return the index of a text of `_text_of`."""
         if not isinstance(text, tuple):  # of an element or a default
             return text
         kind, value = cast("tuple[str, Any]", text)
@@ -291,7 +291,7 @@ def _name(marked: Any, name: str) -> _Found:
     scope = function.__globals__
     if name in scope:
         value = scope[name]
-        # Nobody rebinds `np`, and nearly every kernel would pay for the question.
+        # `np` is never rebound, and a check would cost time in nearly every kernel.
         lasts = isinstance(value, ModuleType) and is_fixed(value)
         return value, None if lasts else "{o}[{k}]", scope
     return vars(builtins)[name], None, None

@@ -1,9 +1,9 @@
-"""What a kernel was specialised for: the seam from the runtime to the front end.
+"""The signature that a kernel is specialised for, from the runtime to the front end.
 
-Arguments may hold others: tuples, lists, named tuples, dataclasses. Arrays in them are
-arguments of the run, each with a name such as ``weights[0]`` or ``layer.bias``. Numbers
-in plain tuples and lists are numbers of the run as well; those in named tuples and
-dataclasses are known when compiling, as are functions, dtypes and the like.
+Arguments may be structures: tuples, lists, named tuples, dataclasses. Arrays in them
+are run-time arguments, each with a name such as ``weights[0]`` or ``layer.bias``.
+Numbers in plain tuples and lists are run-time arguments as well. Numbers in named
+tuples and dataclasses are known when compiling, as are functions, dtypes and the like.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ArrayParam:
 
     @property
     def needed(self) -> list[tuple[str, int, int]]:
-        """What the code relies on: the size or stride of a dimension, and its value."""
+        """Return the sizes and strides that the code relies on: kind, dim and value."""
         strides = list(self.strides or [None] * self.rank)
         if self.unit_dim is not None:
             strides[self.unit_dim] = 1
@@ -78,7 +78,7 @@ class TupleParam:
     form: tuple[str, ...] = ()
 
     def leaves(self) -> Iterator[str]:
-        """The names of all that it stands for."""
+        """Yield the names of all parameters that it stands for."""
         for item in self.items:
             if isinstance(item, str):
                 yield item
@@ -88,13 +88,19 @@ class TupleParam:
 
 @record(frozen=True)
 class Signature:
-    """All parameters of a kernel, in its order.
+    """All parameters of a kernel, in order.
 
-    What stands in ``tuples`` has its items among ``params``, in its place.
+    The items of a parameter in ``tuples`` are in ``params``, at its position.
     """
 
     params: tuple[Param, ...]
     tuples: tuple[TupleParam, ...] = ()
+
+    @property
+    def runtime(self) -> dict[int, RuntimeParam]:
+        """The run-time arguments, by position among all."""
+        every = enumerate(self.params)
+        return {i: p for i, p in every if not isinstance(p, ConstParam)}
 
     @property
     def constants(self) -> dict[str, object]:
@@ -126,7 +132,7 @@ class Record(tuple[Any, ...]):
 
     @property
     def form(self) -> tuple[str, ...]:
-        """What tells it from other records with the same items."""
+        """The class and field names, which distinguish records with the same items."""
         return (self.kind, *self.names)
 
 
@@ -150,7 +156,7 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 
 def items_by_path(path: str, value: object) -> dict[str, Any] | None:
-    """What a structure called ``path`` holds, by name; None of anything else."""
+    """Return the items of a structure called ``path`` by name, or None for others."""
     fields = fields_of(value)
     if fields is not None:
         return {f"{path}.{name}": item for name, item in fields.items()}
@@ -161,7 +167,7 @@ def items_by_path(path: str, value: object) -> dict[str, Any] | None:
 
 
 def leaves(values: Sequence[Any]) -> Iterator[Any]:
-    """All that some arguments hold, of structures what is in them."""
+    """Yield all arguments, and in place of structures their items."""
     for value in values:
         items = items_by_path("", value)
         if items is None:
@@ -171,7 +177,7 @@ def leaves(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def replaced(path: str, value: Any, new: Mapping[str, Any]) -> Any:
-    """A value with other objects for those that have a name in ``new``."""
+    """Return a value with the objects replaced that have a name in ``new``."""
     if path in new:
         return new[path]
     items = items_by_path(path, value)

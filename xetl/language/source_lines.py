@@ -56,7 +56,7 @@ def carry_lines(path: str, text: str) -> None:
 
 
 def lines_of(fn: Callable[..., Any]) -> list[str]:
-    """All lines, each with its line break; none if they are not known.
+    """Return all lines, each with its line break; an empty list if not known.
 
     The code of a function that came from another process gets its file back.
     """
@@ -69,7 +69,7 @@ def lines_of(fn: Callable[..., Any]) -> list[str]:
 
 
 def lines_of_code(code: CodeType, names: Mapping[str, Any] | None) -> list[str]:
-    """As `lines_of`, of the code of a function or module with these globals."""
+    """Do the same as `lines_of`, for the code of a function or module."""
     path = code.co_filename
     linecache.checkcache(path)  # a reloaded module has new lines
     found = linecache.getlines(path, cast("Any", names))
@@ -89,14 +89,14 @@ def lines_of_code(code: CodeType, names: Mapping[str, Any] | None) -> list[str]:
 
 
 def _kept_by_python(code: CodeType) -> list[str]:
-    """What Python 3.13 and later keep of the prompt, ``-c`` and standard input."""
+    """Return the lines that Python 3.13 keeps of the prompt, ``-c`` and stdin."""
     find: Any = getattr(linecache, "_getlines_from_code", None)
     lines: Any = find(code) if find is not None else None
     return list(cast("list[str]", lines)) if lines else []
 
 
 def _commands() -> Iterator[str]:
-    """What may be the text of ``python -c``; newer versions take off its indent."""
+    """Yield possible texts of ``python -c``; newer versions dedent it."""
     for text in sys.orig_argv[1:]:
         if "\n" in text or ":" in text:
             yield text + "\n"
@@ -104,7 +104,7 @@ def _commands() -> Iterator[str]:
 
 
 def _redirected() -> Iterator[str]:
-    """The file that standard input is; a pipe gave what it had."""
+    """Yield the text of a file as standard input; that of a pipe is consumed."""
     with suppress(OSError):
         status = os.fstat(0)
         if stat.S_ISREG(status.st_mode):
@@ -112,7 +112,7 @@ def _redirected() -> Iterator[str]:
 
 
 def _holds(text: str, code: CodeType) -> bool:
-    """Whether a text has this very code in it."""
+    """Whether a text contains exactly this code."""
     try:
         future = code.co_flags & _ANNOTATIONS
         whole = compile(text, code.co_filename, "exec", future, dont_inherit=True)

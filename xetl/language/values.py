@@ -1,7 +1,7 @@
-"""The values a kernel computes with, as type checkers and editors see them.
+"""The classes of values in a kernel, for type checkers and editors.
 
-None of these classes is ever instantiated: in a kernel their names stand for values
-of the front end, and on the host an operation raises before it could return one.
+These classes are never instantiated: in a kernel their names stand for values of the
+front end, and on the host an operation raises before it could return one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Scalar: TypeAlias = int | float
 """A number: 64-bit integer, f64 or condition."""
 
 Index: TypeAlias = "int | slice | Vector"
-"""Along a dim of an array."""
+"""An index along a dim of an array."""
 
 
 class Array:
@@ -28,7 +28,7 @@ class Array:
     T: Array
 
     def stride(self, dim: int) -> int:
-        """Distance of neighbours along ``dim``, in elements."""
+        """Return the stride along ``dim``, in elements."""
         ...
 
     def reshape(self, *shape: int | Sequence[int]) -> Array:
@@ -53,7 +53,7 @@ class Array:
 
 
 class Tile:
-    """Where a tile lies in its base array: no data."""
+    """The position of a tile in its base array; it holds no data."""
 
     shape: tuple[int, ...]
     dtype: DType
@@ -143,4 +143,4 @@ class Vector:
 
 
 Operand: TypeAlias = Vector | Scalar
-"""What stands on either side of an operator."""
+"""An operand of an operator."""

@@ -1,7 +1,7 @@
 """Functions like torch's, for all arrays that a kernel takes.
 
-A module is loaded when one of its functions is asked for; where torch is, all are, for
-torch is told of each.
+A module is loaded when one of its functions is first used. If torch is imported, all
+modules are loaded, because every function is registered as an operator of torch.
 """
 
 import sys
@@ -9,61 +9,20 @@ from typing import TYPE_CHECKING
 
 from xetl.imports import import_whole
 
-__all__ = [
-    "adamw",
-    "addmm",
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "argsort",
-    "baddbmm",
-    "batch_norm",
-    "bmm",
-    "conv1d",
-    "conv2d",
-    "cross_entropy",
-    "cumsum",
-    "dropout",
-    "embedding",
-    "flash_attn_varlen_func",
-    "flash_attn_with_kvcache",
-    "gather",
-    "geglu",
-    "gelu",
-    "group_norm",
-    "grouped_mm",
-    "index_select",
-    "kl_div",
-    "layer_norm",
-    "linear",
-    "linear_cross_entropy",
-    "linear_int4",
-    "log_softmax",
-    "matmul",
-    "max",
-    "mean",
-    "min",
-    "mse_loss",
-    "nll_loss",
-    "prepack",
-    "relu",
-    "rms_norm",
-    "rope",
-    "scaled_dot_product_attention",
-    "scaled_mm",
-    "scatter_add",
-    "sgd",
-    "sigmoid",
-    "silu",
-    "softmax",
-    "sort",
-    "sum",
-    "swiglu",
-    "tanh",
-    "topk",
-    "var",
-]
+__all__ = ["geglu", "gelu", "relu", "sigmoid", "silu", "swiglu", "tanh"]
+__all__ += ["addmm", "baddbmm", "bmm", "grouped_mm", "linear", "linear_int4", "matmul"]
+__all__ += ["prepack", "scaled_mm"]
+__all__ += ["amax", "amin", "argmax", "argmin", "cumsum", "max", "mean", "min", "sum"]
+__all__ += ["var"]
+__all__ += ["argsort", "sort", "topk"]
+__all__ += ["batch_norm", "group_norm", "layer_norm", "log_softmax", "rms_norm"]
+__all__ += ["softmax"]
+__all__ += ["conv1d", "conv2d"]
+__all__ += ["flash_attn_varlen_func", "flash_attn_with_kvcache", "rope"]
+__all__ += ["scaled_dot_product_attention"]
+__all__ += ["cross_entropy", "kl_div", "linear_cross_entropy", "mse_loss", "nll_loss"]
+__all__ += ["dropout", "embedding", "gather", "index_select", "scatter_add"]
+__all__ += ["adamw", "sgd"]
 
 _NAMES = {
     "activations": "geglu gelu relu sigmoid silu swiglu tanh",
@@ -118,7 +77,7 @@ if TYPE_CHECKING:
     from xetl.ops.rows.reductions import amax, amin, argmax, argmin, cumsum, mean, sum
     from xetl.ops.rows.softmaxes import log_softmax, softmax
     from xetl.ops.rows.variances import var
-else:  # a checker would take any name to be there
+else:  # with `__getattr__`, a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         """Load the module of a function on first use."""
@@ -139,5 +98,5 @@ def load_all() -> None:
         import_whole(f"xetl.ops.{home}")
 
 
-if "torch" in sys.modules:  # else with the first call once it is
+if "torch" in sys.modules:  # otherwise the first call after torch's import does it
     import_whole("xetl.ops.calling.torch_library").register()

@@ -22,7 +22,7 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
-from xetl.ops.matrices import matrix, put, take
+from xetl.ops.matrices import matrix, place_of, put, take
 from xetl.ops.products.product import ACTIVATIONS
 from xetl.ops.products.product import gelu as exact_gelu
 from xetl.ops.products.product import silu as silu_of
@@ -33,8 +33,9 @@ _SQRT_HALF = 0.7071067811865476
 _DENSITY = 0.3989422804014327
 
 _BLOCK = 64
-"""[measured] Rows and columns of a tile where arrays lie along different dimensions: 16
-KB of f32 of each, so all stay in L1. By 16 x 64 relu takes 1.5 times as long."""
+"""[measured] Rows and columns of a tile if the arrays differ in the order of dimensions
+in memory: 16 KB of f32 each, so all stay in L1. With 16 x 64, relu takes 1.5 times as
+long."""
 
 
 @xetile.kernel
@@ -47,10 +48,10 @@ def each_element(
     F: constexpr,
     ACC: constexpr,
     TILE: constexpr,
+    STEP: constexpr,
 ) -> None:
-    """``out = F(x)``, ``F(x, y)``, or the two of three for ``out`` and ``other``."""
-    place = [xetile.program_id(1) * TILE[0], xetile.program_id(0) * TILE[1]]
-    number = xetile.program_id(2)
+    """``out = F(x)``, ``out = F(x, y)``, or ``out, other = F(x, y, z)``."""
+    place, number = place_of(TILE, STEP), xetile.program_id(2)
 
     def load(array: Array) -> Vector:
         return take(matrix(array, number), place, TILE, ACC)
@@ -71,7 +72,7 @@ def each_element(
 
 @xetile.function
 def tanh_gelu(v: Vector) -> Vector:
-    """The approximation with tanh."""
+    """The approximation of gelu with tanh."""
     return 0.5 * v * (1.0 + xetile.tanh(_SQRT_2_PI * (v + 0.044715 * v * v * v)))
 
 
@@ -89,39 +90,39 @@ def gelu_product(a: Vector, b: Vector) -> Vector:
 
 @xetile.function
 def relu_slope(grad: Vector, v: Vector) -> Vector:
-    """0 below 0 and at 0, not at NaN."""
+    """The slope is 0 for v <= 0, and 1 otherwise, also for NaN."""
     return xetile.where(v <= 0, 0.0, grad)
 
 
 @xetile.function
 def sigmoid_slope(grad: Vector, y: Vector) -> Vector:
-    """Of the result: ``y * (1 - y)``."""
+    """The slope is ``y * (1 - y)``, where y is the result."""
     return grad * y * (1.0 - y)
 
 
 @xetile.function
 def tanh_slope(grad: Vector, y: Vector) -> Vector:
-    """Of the result: ``1 - y * y``."""
+    """The slope is ``1 - y * y``, where y is the result."""
     return grad * (1.0 - y * y)
 
 
 @xetile.function
 def silu_slope(grad: Vector, v: Vector) -> Vector:
-    """``s + v * s * (1 - s)`` with ``s = sigmoid(v)``."""
+    """The slope is ``s + v * s * (1 - s)`` with ``s = sigmoid(v)``."""
     s = xetile.sigmoid(v)
     return grad * (s + v * s * (1.0 - s))
 
 
 @xetile.function
 def gelu_slope(grad: Vector, v: Vector) -> Vector:
-    """The normal distribution, and v times its density."""
+    """The slope is ``cdf(v) + v * density(v)`` of the normal distribution."""
     below = 0.5 * (1.0 + xetile.erf(_SQRT_HALF * v))
     return grad * (below + v * _DENSITY * xetile.exp(-0.5 * v * v))
 
 
 @xetile.function
 def tanh_gelu_slope(grad: Vector, v: Vector) -> Vector:
-    """Of `tanh_gelu`."""
+    """The slope of `tanh_gelu`."""
     t = xetile.tanh(_SQRT_2_PI * (v + 0.044715 * v * v * v))
     inner = _SQRT_2_PI * (1.0 + 0.134145 * v * v)
     return grad * (0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * inner)
@@ -129,13 +130,13 @@ def tanh_gelu_slope(grad: Vector, v: Vector) -> Vector:
 
 @xetile.function
 def swish_product_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    """By a and by b."""
+    """The gradients of a and of b."""
     return silu_slope(grad * b, a), grad * silu_of(a)
 
 
 @xetile.function
 def gelu_product_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    """By a and by b."""
+    """The gradients of a and of b."""
     return gelu_slope(grad * b, a), grad * exact_gelu(a)
 
 
@@ -149,24 +150,24 @@ _SLOPES = {
     "swiglu": swish_product_slopes,
     "geglu": gelu_product_slopes,
 }
-"""Derivatives times the gradient that comes in."""
+"""Derivatives, multiplied by the gradient of the result."""
 
 
 @xetile.function
 def as_it_is(v: Vector) -> Vector:
-    """No other value."""
+    """The identity."""
     return v
 
 
 def copied(source: Operand, to: Operand, acc: DType | None = None) -> Step:
-    """The launch that converts elements to the dtype of ``to``, by way of ``acc``."""
+    """Return the launch that copies elements, converted to ``acc`` in between."""
     if acc is None:
         acc = sums_of(to.dtype) if to.dtype.is_float else to.dtype
     return each((source, None, None, to, None), as_it_is, acc)
 
 
 def each(operands: Sequence[Operand | None], f: object, acc: DType) -> Step:
-    """The launch of `each_element`, whose operands these are."""
+    """Return the launch of `each_element` with these operands."""
     return elements(each_element, operands, (f, acc), _BLOCK)
 
 
@@ -183,7 +184,7 @@ def _each(name: str, f: object, *operands: Operand) -> Call:
 
 @function()
 def activation_backward(grad: ArrayLike, input: ArrayLike, which: str) -> Any:
-    """The gradient by the input; ``input`` is the result for sigmoid and tanh."""
+    """The gradient of the input; ``input`` is the result for sigmoid and tanh."""
     return _each(which, _SLOPES[which], grad, input)
 
 
@@ -191,7 +192,7 @@ def activation_backward(grad: ArrayLike, input: ArrayLike, which: str) -> Any:
 def gated_backward(
     grad: ArrayLike, input: ArrayLike, other: ArrayLike, which: str
 ) -> Any:
-    """The gradients by both factors."""
+    """The gradients of both factors."""
     same_shapes(which, grad, input, other)
     dtype = floats(which, grad, input, other)
     f, acc = _SLOPES[which], sums_of(dtype)
@@ -216,8 +217,8 @@ def relu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
     Args:
         input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
             memory of a device (USM), anything with ``__dlpack__``.
-        out: where the result goes: shape of ``input``, any float dtype. It may be
-            ``input``, but not share memory with it otherwise.
+        out: the array that gets the result: shape of ``input``, any float dtype. It
+            may be ``input`` itself, but must not overlap it in any other way.
 
     Returns:
         ``out``, or a new array of the library and the dtype of ``input``.
@@ -282,8 +283,8 @@ def swiglu(input: ArrayLike, other: ArrayLike, *, out: ArrayLike = None) -> Any:
 
     Args:
         input: the gate, of any shape.
-        other: shape and dtype of ``input``; for one array with both halves pass
-            ``*x.chunk(2, -1)``.
+        other: an array with the shape and dtype of ``input``. If one array ``x`` holds
+            both halves, pass ``*x.chunk(2, -1)``.
         out: see `relu`.
     """
     return _each("swiglu", swish_product, input, other)
@@ -291,5 +292,5 @@ def swiglu(input: ArrayLike, other: ArrayLike, *, out: ArrayLike = None) -> Any:
 
 @function(backward=_gated("geglu"), saves=["input", "other"])
 def geglu(input: ArrayLike, other: ArrayLike, *, out: ArrayLike = None) -> Any:
-    """``gelu(input) * other`` with the exact gelu; arguments as of `swiglu`."""
+    """``gelu(input) * other`` with the exact gelu; arguments as for `swiglu`."""
     return _each("geglu", gelu_product, input, other)

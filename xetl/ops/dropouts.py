@@ -1,4 +1,4 @@
-"""``xetl.ops.dropout``: what is kept is drawn again where the derivative needs it.
+"""``xetl.ops.dropout``: the derivative draws the mask again from the seed.
 
 Source: Srivastava et al., JMLR 15 (2014); the numbers are Philox4x32's.
 """
@@ -32,7 +32,8 @@ from xetl.runtime.call_site import at_caller
 from xetl.xetile import Array, constexpr
 
 _LANES, _BLOCKS = 256, 4
-"""Places that are drawn at once (four numbers each), and how often a program draws."""
+"""The number of counters of one draw (each gives four numbers), and the number of draws
+of a program."""
 
 _SEEDS = 1 << 62
 
@@ -49,8 +50,8 @@ def dropout_elements(
 ) -> None:
     """``out = x / (1 - p)``, or 0 with probability p; arrays are (1, n), seed is (1,).
 
-    Which ones are kept depends on seed and place alone: place ``4 * LANES * i + LANES *
-    j + k`` has word j of the counter ``LANES * i + k``.
+    The seed and the index of an element alone decide whether it is kept: the element
+    ``4 * LANES * i + LANES * j + k`` gets word j of the counter ``LANES * i + k``.
     """
     factor = 1.0 / (1.0 - p)
     for piece in range(0, BLOCKS):
@@ -60,7 +61,7 @@ def dropout_elements(
         for j in xetile.static_range(4):
             first = (4 * block + j) * LANES
             v = take(x, [0, first], (1, LANES), ACC)
-            # The upper 31 bits, as a number from 0 up to 1.
+            # The upper 31 bits, as a number in [0, 1).
             number = (words[j] >> 1).to(xetile.i32).to(xetile.f32) * 2.0**-31
             kept = xetile.where(number[None, :] >= p, v * factor, 0.0)
             put(kept, out, [0, first])
@@ -75,12 +76,12 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
 def seeded_dropout(
     input: ArrayLike, seed: ArrayLike, p: float, *, out: ArrayLike = None
 ) -> Any:
-    """What `dropout` is of an array of one i64, the seed; its own derivative."""
+    """`dropout` with the seed as an array of one i64. It is its own derivative."""
     dtype = floats("dropout", input)
     acc = SUMS[dtype]
 
     def steps(made: Any) -> Any:
-        # Places are counted along rows, so that a mask does not depend on strides.
+        # Elements are counted in row-major order: no mask depends on strides.
         source = input
         moves: list[Step] = []
         if not array_of(source).flags.c_contiguous:
@@ -111,11 +112,11 @@ def dropout(
         input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
             memory of a device (USM), anything with ``__dlpack__``.
         p: the probability, from 0 to 1.
-        training: if not, the input is given back as it is.
-        inplace: whether the result goes to ``input``.
-        seed: an array of one i64: equal seeds keep the same elements. None: one is
-            drawn by the library of ``input`` (`torch.manual_seed`, `np.random.seed`).
-        out: where the result goes: shape of ``input``, any float dtype.
+        training: if False, the input is returned unchanged.
+        inplace: whether the result is written to ``input``.
+        seed: an array of one i64: equal seeds keep the same elements. None: the library
+            of ``input`` draws one (`torch.manual_seed`, `np.random.seed`).
+        out: the array that gets the result: shape of ``input``, any float dtype.
 
     Returns:
         ``out``, or a new array of the library and the dtype of ``input``.
@@ -124,7 +125,7 @@ def dropout(
         LaunchError: ``p`` is no probability (X0829), or dtypes (X0828) or shapes
             (X0827) do not fit.
     """
-    p = plain("p", "float", p)
+    p, training = plain("p", "float", p), plain("training", "bool", training)
     if not 0 <= p <= 1:
         problem = f"`dropout` was given a probability of {p}"
         raise at_caller(LaunchError(problem, "X0829", "`p` is 0 to 1"))
@@ -139,7 +140,7 @@ def dropout(
 
 
 def new_seed(like: Any) -> Any:
-    """An array of one number that is drawn by the library ``like`` is from."""
+    """Return an array of one i64, drawn by the library of ``like``."""
     if is_traced() or type(like).__module__.partition(".")[0] == "torch":
         from xetl.ops.calling import torch_calls  # noqa: PLC0415 - only with torch
 

@@ -1,4 +1,4 @@
-"""Steps of optimisers, in place: one pass over all that a step reads and writes.
+"""Steps of optimisers, in place: each array is read and written once.
 
 Source: torch.optim; Loshchilov and Hutter, "Decoupled Weight Decay Regularization",
 arXiv 1711.05101; Sutskever et al., ICML 2013.
@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from xetl import xetile
-from xetl.ops.calling.declarations import ArrayLike, Call, Number
+from xetl.errors import LaunchError
+from xetl.ops.calling.declarations import ArrayLike, Call, Number, wrong_shape
 from xetl.ops.calling.declare import function
+from xetl.ops.calling.options import plain
 from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
-from xetl.ops.matrices import matrix, put, take
+from xetl.ops.matrices import matrix, place_of, put, take
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.xetile import Array, constexpr
-
-_LANES = 128
 
 
 @xetile.kernel
@@ -33,32 +34,29 @@ def adamw_elements(
     correction1: float,
     correction2: float,
     ACC: constexpr,
-    LANES: constexpr,
     TILE: constexpr,
+    STEP: constexpr,
 ) -> None:
     """One step of AdamW; see `adamw` for the formula.
 
     Args:
-        param: (..., n); so are gradient and means.
+        param: (..., n); the gradient and the means have the same shape.
         correction1: ``1 - beta1 ** step``.
         correction2: ``sqrt(1 - beta2 ** step)``.
-        LANES: columns of a tile, few enough for registers.
-        TILE: one row, and columns of a program.
+        TILE: rows and columns of a program.
+        STEP: see `place_of`.
     """
-    number, row = xetile.program_id(2), xetile.program_id(1)
+    number, place = xetile.program_id(2), place_of(TILE, STEP)
     params, grads = matrix(param, number), matrix(grad, number)
     means, squares = matrix(exp_avg, number), matrix(exp_avg_sq, number)
     size, scale = lr / correction1, 1.0 / correction2
-    first = xetile.program_id(0) * TILE[1]
-    for column in range(first, min(first + TILE[1], params.shape[1]), LANES):
-        place, shape = [row, column], (1, LANES)
-        p, g = take(params, place, shape, ACC), take(grads, place, shape, ACC)
-        m = beta1 * take(means, place, shape, ACC) + (1.0 - beta1) * g
-        v = beta2 * take(squares, place, shape, ACC) + (1.0 - beta2) * g * g
-        put(m, means, place)
-        put(v, squares, place)
-        p = p * (1.0 - lr * weight_decay) - size * m / (xetile.sqrt(v) * scale + eps)
-        put(p, params, place)
+    p, g = take(params, place, TILE, ACC), take(grads, place, TILE, ACC)
+    m = beta1 * take(means, place, TILE, ACC) + (1.0 - beta1) * g
+    v = beta2 * take(squares, place, TILE, ACC) + (1.0 - beta2) * g * g
+    put(m, means, place)
+    put(v, squares, place)
+    p = p * (1.0 - lr * weight_decay) - size * m / (xetile.sqrt(v) * scale + eps)
+    put(p, params, place)
 
 
 @xetile.kernel
@@ -72,23 +70,20 @@ def sgd_elements(
     weight_decay: float,
     NESTEROV: constexpr,
     ACC: constexpr,
-    LANES: constexpr,
     TILE: constexpr,
+    STEP: constexpr,
 ) -> None:
     """One step of gradient descent; see `sgd` for the formula."""
-    number, row = xetile.program_id(2), xetile.program_id(1)
+    number, place = xetile.program_id(2), place_of(TILE, STEP)
     params, grads = matrix(param, number), matrix(grad, number)
-    first = xetile.program_id(0) * TILE[1]
-    for column in range(first, min(first + TILE[1], params.shape[1]), LANES):
-        place, shape = [row, column], (1, LANES)
-        p = take(params, place, shape, ACC)
-        g = take(grads, place, shape, ACC) + weight_decay * p
-        if buffer is not None:
-            kept = matrix(buffer, number)
-            b = momentum * take(kept, place, shape, ACC) + (1.0 - dampening) * g
-            put(b, kept, place)
-            g = g + momentum * b if NESTEROV else b
-        put(p - lr * g, params, place)
+    p = take(params, place, TILE, ACC)
+    g = take(grads, place, TILE, ACC) + weight_decay * p
+    if buffer is not None:
+        kept = matrix(buffer, number)
+        b = momentum * take(kept, place, TILE, ACC) + (1.0 - dampening) * g
+        put(b, kept, place)
+        g = g + momentum * b if NESTEROV else b
+    put(p - lr * g, params, place)
 
 
 def _in_place(name: str, kernel: Any, constants: tuple[Any, ...], *arrays: Any) -> Call:
@@ -99,7 +94,7 @@ def _in_place(name: str, kernel: Any, constants: tuple[Any, ...], *arrays: Any) 
     acc = sums_of(*(each.dtype for each in there))
 
     def steps(made: Any) -> Any:
-        return [elements(kernel, arrays, (*constants, acc, _LANES))]
+        return [elements(kernel, arrays, (*constants, acc))]
 
     return Call((), steps)
 
@@ -138,6 +133,26 @@ def sgd_step(
     return _in_place("sgd", sgd_elements, (nesterov,), *arrays)
 
 
+def _each(name: str, lists: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return the arrays of each parameter; check the lists before any step."""
+    try:
+        return list(zip(*lists.values(), strict=True))
+    except (TypeError, ValueError):
+        for which, given in lists.items():
+            _check_list(name, which, given, lists["params"])
+        raise
+
+
+@errors_at_caller
+def _check_list(name: str, which: str, given: Any, params: Any) -> None:
+    if not hasattr(given, "__len__"):
+        problem = f"`{which}` is no list but a {type(given).__name__}"
+        raise wrong_shape(name, problem, "pass a list of arrays")
+    if len(given) != len(params):
+        problem = f"{len(params)} `params`, but {len(given)} `{which}`"
+        raise wrong_shape(name, problem, "pass one for each parameter")
+
+
 def adamw(
     params: Sequence[Any],
     grads: Sequence[Any],
@@ -162,21 +177,29 @@ def adamw(
     Args:
         params: arrays of any shapes; f16, bf16, f32 or f64, from any library as for
             `softmax`. They are changed.
-        grads: for each its gradient, of its shape; None: it is left alone.
-        exp_avgs: for each m, zeros before the first step, of any float dtype. They are
-            changed.
-        exp_avg_sqs: the same of v.
-        step: t, which is 1 at first.
+        grads: the gradient of each parameter, of its shape. None: that parameter is
+            not changed.
+        exp_avgs: m of each parameter, zeros before the first step, of any float dtype.
+            They are changed.
+        exp_avg_sqs: v of each parameter, as m.
+        step: t, counted from 1.
         lr: the learning rate; it and the next ones are those of the formula.
-        maximize: whether steps go up.
+        maximize: whether a step maximises, along the gradient.
 
     Raises:
-        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+        LaunchError: numbers of arrays or shapes (X0827), dtypes (X0828) or the step
+            (X0829) do not fit.
     """
+    lists = {"params": params, "grads": grads, "exp_avgs": exp_avgs}
+    found = _each("adamw", {**lists, "exp_avg_sqs": exp_avg_sqs})
+    step = plain("step", "int", step)
+    if step < 1:
+        problem = f"`adamw` was given step {step}"
+        raise at_caller(LaunchError(problem, "X0829", "count steps from 1"))
     corrections = 1 - beta1**step, (1 - beta2**step) ** 0.5
     signed = (-lr, -weight_decay) if maximize else (lr, weight_decay)
     numbers = (signed[0], beta1, beta2, signed[1], eps, *corrections)
-    for param, grad, m, v in zip(params, grads, exp_avgs, exp_avg_sqs, strict=True):
+    for param, grad, m, v in found:
         if grad is not None:
             adamw_step(param, grad, m, v, *numbers)
 
@@ -197,15 +220,19 @@ def sgd(
 
     With gradient g and buffer b it is ``g = g + weight_decay * p``, ``b = momentum * b
     + (1 - dampening) * g`` and ``p = p - lr * b``, by Nesterov ``p - lr * (g + momentum
-    * b)``, without buffers ``p - lr * g``. What is not named here is as of `adamw`.
+    * b)``, without buffers ``p - lr * g``. Arguments not named here are as for `adamw`.
 
     Args:
-        momentum_buffers: for each b, of any float dtype, zeros before the first step
-            (which torch makes with a dampening of 0). They are changed.
+        momentum_buffers: b of each parameter, of any float dtype, zeros before the
+            first step (which torch makes with a dampening of 0). They are changed.
     """
-    buffers = [None] * len(params) if momentum_buffers is None else momentum_buffers
+    lists = {"params": params, "grads": grads}
+    if momentum_buffers is not None:
+        lists["momentum_buffers"] = momentum_buffers
+    found = _each("sgd", lists)
     signed = (-lr, -weight_decay) if maximize else (lr, weight_decay)
-    for param, grad, buffer in zip(params, grads, buffers, strict=True):
+    numbers = (signed[0], momentum, dampening, signed[1])
+    for param, grad, *buffer in found:
         if grad is not None:
-            numbers = (signed[0], momentum, dampening, signed[1])
-            sgd_step(param, grad, buffer, *numbers, nesterov)
+            state = buffer[0] if buffer else None
+            sgd_step(param, grad, state, *numbers, nesterov)

@@ -26,7 +26,7 @@ from xetl.ops.matrices import matrices, matrix, put, take
 from xetl.xetile import Array, constexpr
 
 _PAIRS = 1024
-"""Pairs of a program."""
+"""The number of pairs that a program rotates."""
 
 
 @xetile.kernel
@@ -42,17 +42,18 @@ def rope_rows(
     ROWS: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """Turns ``(a, b)`` to ``(a * cos - b * sin, b * cos + a * sin)``, row by row.
+    """Rotate ``(a, b)`` to ``(a * cos - b * sin, b * cos + a * sin)``, row by row.
 
     Args:
         x: (..., 2, n), the rows a and b of each position; (..., n, 2) if interleaved.
         cos: (positions or more, n).
         sin: the same.
         out: as ``x``.
-        positions: how many there are; then they begin again.
+        positions: the number of positions; the rows of ``x`` repeat them.
         INTERLEAVED: see ``x``.
-        INVERSE: whether pairs are turned back.
-        ACC: the dtype that is computed in.
+        INVERSE: whether pairs are rotated back.
+        ACC: the dtype of the computation.
+        ROWS: pairs of rows of a program.
         WIDTH: columns of a tile, n or more.
     """
     first = xetile.program_id(1) * ROWS
@@ -110,7 +111,7 @@ def _turned(
 def rope_backward(
     grad: ArrayLike, cos: ArrayLike, sin: ArrayLike, interleaved: bool
 ) -> Any:
-    """The gradient, turned back."""
+    """The gradient of the input: that of the result, rotated back."""
     return _turned(grad, cos, sin, interleaved, inverse=True)
 
 
@@ -136,12 +137,12 @@ def rope(
     Args:
         input: (..., s, d), d even; f16, bf16, f32 or f64, from any library as for
             `softmax`.
-        cos: (s or more, d / 2), of the angles of each position; any float dtype that
-            has no more bits than is computed in.
+        cos: (s or more, d / 2), the cosines for each position; any float dtype with no
+            more bits than the computation has.
         sin: the same.
-        interleaved: whether pairs are neighbours (as in GPT-J); if not, ``a`` is from
+        interleaved: whether pairs are neighbours (as in GPT-J). If not, ``a`` is from
             the first half of a row and ``b`` from the second (as in GPT-NeoX, Llama).
-        out: where the result goes: shape of ``input``, any float dtype.
+        out: the array that gets the result: shape of ``input``, any float dtype.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.

@@ -1,1 +1,1 @@
-"""The call of a kernel: bind, specialise, look up or compile, check arrays, launch."""
+"""The steps of a call: bind, specialise, look up or compile, check arrays, launch."""

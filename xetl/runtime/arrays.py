@@ -1,7 +1,7 @@
-"""What can be passed as an array, and where its elements are.
+"""Array arguments: which objects are arrays, their address, dtype, shape and strides.
 
-NumPy arrays, torch tensors and SYCL's unified memory are read directly, everything
-else through DLPack: 8 us an array, so only a fallback. Nothing is ever copied.
+NumPy arrays, torch tensors and SYCL's unified memory are read directly. All others are
+read through DLPack, which takes 8 us an array. Elements are never copied.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = ["ArrayView", "describe_if_array", "locate", "plain_values", "unit_dim
 
 
 def locate(obj: object, name: str = "the array") -> ArrayView:
-    """Say where the elements of ``obj`` are; the host may not be able to read them.
+    """Return the view of an array; it may be in memory that the host cannot read.
 
     Args:
         obj: a NumPy array, a torch tensor, anything with ``__dlpack__``, or SYCL's
             unified memory.
-        name: what an error calls it.
+        name: its name in errors.
 
     Raises:
-        LaunchError: it is no array, or one of a kind kernels cannot read.
+        LaunchError: it is no array, or kernels cannot read arrays of its kind.
     """
     view = describe_if_array(obj, name)
     if view is None:
@@ -53,7 +53,7 @@ def locate(obj: object, name: str = "the array") -> ArrayView:
 
 
 def describe_if_array(obj: object, name: str) -> ArrayView | None:
-    """As `locate`; ``None`` for what is no array at all."""
+    """Do the same as `locate`, but return None if ``obj`` is no array."""
     if isinstance(obj, np.ndarray):
         return _describe_numpy(cast("np.ndarray[Any, Any]", obj), name)
     if is_tensor(obj):
@@ -62,7 +62,7 @@ def describe_if_array(obj: object, name: str) -> ArrayView | None:
         view = describe_if_array(obj.array, name)
         if view is None:
             return None
-        # The backend may look for what it keeps there; nobody may write there.
+        # The backend needs the object: it keeps packed data there. It is read-only.
         return replace(view, obj=obj, readonly=True)
     if usm.states(obj, usm.INTERFACE):
         return _describe_usm(obj, name)
@@ -75,11 +75,11 @@ _PLAIN = {np.ndarray, int, float, bool, str, type(None)}
 
 
 def plain_values(values: Sequence[Any]) -> list[Any] | None:
-    """The same values as native entries take them.
+    """Convert values to types that native entries accept.
 
-    Tensors of torch and arrays with DLPack become arrays of NumPy over their memory,
-    numbers of NumPy those of Python. None if nothing is to change, or something cannot
-    be seen so or must be refused.
+    Tensors of torch and arrays with DLPack become NumPy arrays over the same memory,
+    and NumPy's numbers become Python's. Return None if all values stay as they are, or
+    if one cannot be converted or must be refused.
     """
     torch = sys.modules.get("torch")
     if torch is not None and torch.autograd.forward_ad._current_level >= 0:
@@ -108,10 +108,10 @@ def _as_plain(torch: Any, value: Any) -> Any:
 
 
 def unit_dim(view: ArrayView) -> int | None:
-    """The last dimension whose stride is 1, or the last one, if it has one element.
+    """Return the last dimension if its extent is 1, else the last one with stride 1.
 
-    What the stride of a dimension of one element is does not matter, and libraries
-    leave anything there: it says nothing of how the others lie.
+    The stride of a dimension with one element has no meaning: libraries set it to any
+    value. So such a dimension does not count as one with stride 1.
     """
     if view.shape and view.shape[-1] <= 1:
         return len(view.shape) - 1
@@ -122,7 +122,7 @@ def unit_dim(view: ArrayView) -> int | None:
 
 
 def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
-    # Plain arrays are what nearly all are; `np.ma` takes 14 ms to import.
+    # Nearly all arrays are plain; importing `np.ma` takes 14 ms.
     if type(array) is not np.ndarray and _is_masked(array):
         problem = f"`{name}` is a masked array, whose mask a kernel would not see"
         help_ = "pass `.filled(...)`, or the mask as an array of its own"
@@ -158,7 +158,7 @@ def _in_elements(
 
 @cache
 def of_numpy(dtype: np.dtype[Any]) -> DType | None:
-    """What kernels call a dtype of NumPy; None: they cannot read it."""
+    """Return the dtype of kernels for one of NumPy; None if kernels cannot read it."""
     if dtype.kind not in "biufV" or not dtype.isnative or dtype.names is not None:
         return None
     try:
@@ -182,7 +182,7 @@ def _unsupported_numpy(dtype: np.dtype[Any], name: str) -> LaunchError:
 def _describe_usm(obj: Any, name: str) -> ArrayView:
     try:
         found = usm.read(obj)
-    except Exception as error:  # the class is another's: anything may be raised
+    except Exception as error:  # code of other libraries may raise anything
         raise _wrong_protocol(
             obj,
             name,

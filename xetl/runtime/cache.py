@@ -1,10 +1,10 @@
 """Compiled kernels on disk, shared by all processes of one user.
 
-One file an entry. A file is written under another name and then renamed, so a reader
-sees all of it or nothing; a checksum, which covers the entry's name, guards against
-the rest (a full disk, a crash, a file in another's place).
-Code is run from these files, so those that somebody else could have written are
-ignored. Nothing here may make a launch fail: a cache that cannot be used is none.
+Each entry is a file. A file is written under another name and then renamed, so a reader
+never sees a part of it. A checksum, which covers the entry's name, detects other damage
+(a full disk, a crash, a file under a wrong name).
+Code is run from these files, so files that another user could have written are ignored.
+Nothing here may make a launch fail: without a usable cache, kernels are compiled.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MAGIC = b"XETLKRN2"
 _CHECKSUM = 32
 _SUFFIX = ".xetl"
 _LOOKS = 32
-"""How often the size of the folder is looked at while as much is stored as it may
-hold. To look takes a second where there are 60,000 entries."""
+"""The number of checks of the folder's size while as many bytes are stored as it may
+hold. A check takes a second if there are 60,000 entries."""
 
 
 @record()
@@ -38,15 +38,15 @@ class DiskCache:
     """A folder of compiled kernels.
 
     Attributes:
-        folder: where they are.
-        limit: how many bytes they may take.
+        folder: the folder of the entries.
+        limit: the most bytes that they may take.
     """
 
     folder: Path
     limit: int
 
     def load(self, key: str) -> Artifact | None:
-        """The entry called ``key``; None if there is none that can be trusted."""
+        """Return the entry called ``key``; None if there is no valid one."""
         path = self._path(key)
         try:
             if not _is_private(self.folder.stat()):
@@ -60,23 +60,23 @@ class DiskCache:
             if artifact is None:
                 path.unlink()
             else:
-                os.utime(path)  # it was used: it goes last
+                os.utime(path)  # `prune` removes the entries used least recently
         return artifact
 
     def store(self, key: str, artifact: Artifact) -> None:
-        """Keep ``artifact``; does nothing where that is not possible."""
+        """Keep ``artifact`` as the entry ``key``; do nothing if that is impossible."""
         data = _encode(key, artifact)
         try:
             self._make_folder()
             write_whole(self._path(key), data)
         except OSError:
             return
-        # Many processes store a kernel or two: its name says whether this one looks.
+        # Most processes store few kernels: a hash of the key decides whether to check.
         if crc32(key.encode()) * self.limit <= len(data) * _LOOKS << 32:
             self.prune()
 
     def entries(self) -> list[tuple[Path, os.stat_result]]:
-        """All files of the cache, the one used least recently first."""
+        """Return all files of the cache, the least recently used first."""
         found: list[tuple[Path, os.stat_result]] = []
         with contextlib.suppress(OSError), os.scandir(self.folder) as files:
             for file in files:
@@ -86,7 +86,7 @@ class DiskCache:
         return sorted(found, key=lambda entry: entry[1].st_mtime)
 
     def peek(self, path: Path) -> Mapping[str, Any]:
-        """The facts of an entry, which does not count as a use; empty if it is none."""
+        """Return the facts of an entry, {} if invalid; this does not count as a use."""
         try:
             with _opened(path, self.limit) as file:
                 head = file.read(len(_MAGIC) + _CHECKSUM + 4)
@@ -96,9 +96,12 @@ class DiskCache:
             return {}
 
     def prune(self, limit: int | None = None, since: float = -inf) -> int:
-        """Remove what was used least recently until the rest fits; count it.
+        """Remove the least recently used entries until the rest fits.
 
-        What was not used ``since`` then (seconds of `time.time`) goes in any case.
+        Entries not used since ``since`` (seconds of `time.time`) are always removed.
+
+        Returns:
+            The number of removed entries.
         """
         limit = self.limit if limit is None else limit
         entries = self.entries()
@@ -114,7 +117,7 @@ class DiskCache:
         return removed
 
     def why_unusable(self) -> str | None:
-        """What keeps kernels from being kept here, or None; makes the folder."""
+        """Return why no kernel can be kept here, or None; create the folder."""
         import tempfile  # noqa: PLC0415 - for `xetl doctor` only
 
         try:
@@ -134,10 +137,10 @@ class DiskCache:
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file: who reads it sees the old one or the new one.
+    """Write a file atomically: a reader sees the old contents or the new ones.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     import tempfile  # noqa: PLC0415 - 4 ms that a process which only reads need not take
 
@@ -154,14 +157,14 @@ def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def disk_cache() -> DiskCache | None:
-    """The cache the settings ask for; None if they switch it off."""
+    """Return the cache of the current settings; None if they switch it off."""
     if not config.cache:
         return None
     return _cache_in(cache_folder(), config.cache_size)
 
 
 def cache_folder() -> Path:
-    """Where all that is kept between processes is."""
+    """Return the folder of everything that is kept between processes."""
     if config.cache_dir:
         return config.cache_dir
     from platformdirs import user_cache_path  # noqa: PLC0415 - 3 ms, if unset
@@ -170,7 +173,7 @@ def cache_folder() -> Path:
 
 
 def tuned_folder() -> Path:
-    """Where the best configs are: `config.tuned_dir`, else beside the kernels."""
+    """Return the folder of tuned configs: `config.tuned_dir`, else in the cache."""
     return config.tuned_dir or cache_folder() / "tuned"
 
 
@@ -180,16 +183,16 @@ def _cache_in(folder: Path, limit: int) -> DiskCache:
 
 
 def _is_private(status: os.stat_result) -> bool:
-    """Whether nobody but us can have written it."""
+    """Whether only this user can have written the file or folder."""
     others = stat.S_IWGRP | stat.S_IWOTH
     return status.st_uid == os.getuid() and not status.st_mode & others
 
 
 def _opened(path: Path, limit: int) -> BinaryIO:
-    """An entry to read, which is a file of ours and no pipe that would never answer.
+    """Open an entry; refuse files of other users, and pipes, which might block.
 
     Raises:
-        OSError: it is not there, or not such a file.
+        OSError: the file does not exist, or is refused.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags)
@@ -204,7 +207,7 @@ def _opened(path: Path, limit: int) -> BinaryIO:
 
 
 def _checksum(key: str, body: bytes) -> bytes:
-    """Of an entry under its name: under another it is none."""
+    """Return the checksum of an entry and its name; a renamed entry is invalid."""
     return hashlib.sha256(key.encode() + b"\0" + body).digest()
 
 

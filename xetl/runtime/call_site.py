@@ -1,4 +1,4 @@
-"""Making an error of a call point at the line that made the call."""
+"""Make the error of a call point at the user's line that made the call."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 def at_caller(error: E) -> E:
     """Give ``error`` the user's line, and a traceback that ends there.
 
-    The error of a kernel has its line already: only our own frames are taken out.
-    To be used as ``raise at_caller(error) from None``.
+    The error of a kernel has its line already: only the frames of xetl are removed.
+    Use it as ``raise at_caller(error) from None``.
     """
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
@@ -34,7 +34,7 @@ def at_caller(error: E) -> E:
         return error.with_traceback(last)
     frame = _user_frame()
     if frame is None or isinstance(error, InternalError):
-        return error  # of ours to look into: every frame counts
+        return error  # a bug of xetl: all frames are needed to find it
     if isinstance(error, LaunchError) and error.file is None:
         _locate(error, frame)
     end = TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
@@ -42,9 +42,9 @@ def at_caller(error: E) -> E:
 
 
 def errors_at_caller(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, whose errors have the line of the call: see `at_caller`.
+    """Decorate a function so that its errors have the line of the call (`at_caller`).
 
-    For what is not called in a hurry: it is one more call.
+    This costs a call, so functions that must be fast do it themselves.
     """
 
     @wraps(function)
@@ -58,7 +58,7 @@ def errors_at_caller(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def warn_at_caller(text: str, category: type[Warning]) -> None:
-    """Warn of the user's line; a backend that warns is passed over, too."""
+    """Warn at the user's line; frames of a backend that warns are skipped, too."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     package = _package(frame)
     while frame.f_back is not None and (
@@ -75,7 +75,7 @@ def _package(frame: FrameType) -> str:
 
 
 def _user_frame() -> FrameType | None:
-    """The innermost frame that runs code outside of this package."""
+    """Return the innermost frame that runs code outside of this package."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
@@ -83,7 +83,7 @@ def _user_frame() -> FrameType | None:
 
 
 def _locate(error: XetlError, frame: FrameType) -> None:
-    """Put the carets under the call."""
+    """Set file, line and columns of the error to those of the call in ``frame``."""
     code = frame.f_code
     positions = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
     line, last, start, end = positions or (None, None, None, None)

@@ -1,4 +1,4 @@
-"""Compile-time values: what a kernel is compiled for, and when two are the same."""
+"""Compile-time values: their conversion, and when two of them are the same."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from xetl.language.signature import Record, fields_of, leaves
 
 _NUMBERS = {int, float, bool, str, type(None), DType}
 _KNOWN: dict[Hashable, object] = {}
-"""The first of all tuples that are equal: native code compares constants by identity.
+"""For each set of equal tuples the first one: native code compares them by identity.
 
-Those of numbers and the like alone, so that nothing large is kept.
+Only tuples of numbers, strings, None and dtypes are kept, so nothing large is.
 """
 
 
 def _record_of(value: object, constant: Callable[[Any], object]) -> Record | None:
-    """A compile-time named tuple or dataclass, its items made constants."""
+    """Return a named tuple or dataclass as a record of constants; None for others."""
     fields = fields_of(value)
     if fields is None:
         return None
@@ -30,10 +30,10 @@ def _record_of(value: object, constant: Callable[[Any], object]) -> Record | Non
 
 
 def constant_of(name: str, value: Any) -> object:
-    """A compile-time value as kernels are compiled for it.
+    """Convert a value to the compile-time value that kernels are compiled for.
 
     Raises:
-        LaunchError: it cannot be one.
+        LaunchError: the value is not hashable.
     """
     if isinstance(value, tuple) or not _is_hashable(value):
         record = _record_of(cast("object", value), partial(constant_of, name))
@@ -64,7 +64,7 @@ def _is_hashable(value: object) -> bool:
 
 
 def typed(value: object) -> Hashable:
-    """A key that keeps 1, 1.0, True and -0.0, 0.0 apart, and makes NaN equal NaN."""
+    """Return a key in which 1, 1.0, True and -0.0, 0.0 differ, but NaN equals NaN."""
     if isinstance(value, Record):
         return (value.form, *map(typed, value))
     if isinstance(value, tuple):
@@ -75,7 +75,7 @@ def typed(value: object) -> Hashable:
 
 
 def _first_of(made: tuple[object, ...] | Record) -> object:
-    """The tuple or record that came first of those that are equal."""
+    """Return the first of all equal tuples or records that were seen."""
     if not _is_of_numbers(made):
         return made
     return _KNOWN.setdefault(typed(made), made)
@@ -86,5 +86,5 @@ def _is_of_numbers(value: object) -> bool:
 
 
 def known_constant(value: object) -> object:
-    """The compile-time value that a list or tuple of numbers is; others as they are."""
+    """Convert a list or tuple of numbers to a constant; return others as they are."""
     return constant_of("", value) if _is_of_numbers(value) else value

@@ -1,7 +1,7 @@
-"""Reading the description of an array out of a DLPack capsule.
+"""Read the description of an array from a DLPack capsule.
 
-The capsule is only looked at, never consumed: while it lives, the memory does.
-Layouts of the structures: dlpack.h, version 1.0.
+The capsule is read, but never consumed: the memory lives as long as the capsule.
+Source of the structures: dlpack.h, version 1.0.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _SMALL_FLOATS = {10: "f8e4m3", 12: "f8e5m2"}
 """Of eight bits.  Source: DLPack 1.1, DLDataTypeCode."""
 
 _MAJOR = 1
-"""The version whose capsules are asked for."""
+"""The version of the capsules that are requested."""
 
 _MOST_DIMS = 64
 """NumPy's limit, and the one of most libraries."""
 
 _ADDRESSES = 1 << 56
-"""Addresses of programs on x86-64 end here (five levels of pages)."""
+"""The end of user addresses on x86-64 with five levels of page tables."""
 
 _MS_ASYNC = 1
 
 
 class WrongDlpackError(Exception):
-    """What an object says by DLPack is not what the protocol asks for."""
+    """An object does not follow the DLPack protocol."""
 
 
 class _Tensor(ctypes.Structure):
@@ -72,7 +72,7 @@ _msync.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 @record(frozen=True)
 class Described:
-    """What a capsule says; ``dtype`` is our name, ``None`` if we have none."""
+    """The array of a capsule; ``dtype`` is its name in xetl, None if it has none."""
 
     address: int
     dtype: str | None
@@ -83,15 +83,15 @@ class Described:
 
 
 def device_of(obj: Any) -> tuple[int, int]:
-    """The kind of the device where an array is, and which one it is.
+    """Return the type and the index of the device of an array.
 
     Raises:
-        WrongDlpackError: it does not say so.
+        WrongDlpackError: the object does not tell its device.
     """
     try:
         kind, index = obj.__dlpack_device__()
         return int(kind), int(index)
-    except Exception as error:  # the class is another's: anything may be raised
+    except Exception as error:  # code of other libraries may raise anything
         problem = f"its `__dlpack_device__` fails: {_said(error)}"
         raise WrongDlpackError(problem) from None
 
@@ -100,7 +100,7 @@ def read(obj: Any) -> Described:
     """Ask ``obj`` for a capsule and read it.
 
     Raises:
-        WrongDlpackError: what it gives is not what the protocol asks for.
+        WrongDlpackError: its capsule does not follow the protocol.
     """
     capsule = _ask(obj)
     flags, tensor = _open(capsule)
@@ -116,7 +116,7 @@ def read(obj: Any) -> Described:
         dtype,
         shape,
         strides,
-        # What is written to a copy would be lost: it may as well not be written.
+        # Writes to a copy would be lost, so a copy counts as read-only.
         bool(flags & (_READONLY | _COPIED)),
         (obj, capsule),
     )
@@ -126,9 +126,9 @@ def _ask(obj: Any) -> object:
     try:
         try:
             return obj.__dlpack__(max_version=(1, 0))
-        except TypeError:  # made before versions existed
+        except TypeError:  # the class is older than the parameter
             return obj.__dlpack__()
-    except Exception as error:  # the class is another's: anything may be raised
+    except Exception as error:  # code of other libraries may raise anything
         raise WrongDlpackError(f"its `__dlpack__` fails: {_said(error)}") from None
 
 
@@ -169,7 +169,7 @@ def _extents(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _check_memory(
     address: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> None:
-    """Whether all elements lie in memory of this process."""
+    """Check that all elements lie in memory of this process."""
     reaches = [(n - 1) * stride * itemsize for n, stride in zip(shape, strides)]
     low = address + sum(min(reach, 0) for reach in reaches)
     high = address + sum(max(reach, 0) for reach in reaches) + itemsize
@@ -181,7 +181,7 @@ def _check_memory(
 
 
 def _is_mapped(low: int, high: int) -> bool:
-    """Whether the pages of these bytes exist: Linux says so, without touching them."""
+    """Whether the pages of these bytes are mapped; msync does not touch them."""
     start = low - low % mmap.PAGESIZE
     return _msync(start, high - start, _MS_ASYNC) == 0
 

@@ -1,6 +1,6 @@
-"""From a specialisation to something that runs: memory, then disk, then compiler.
+"""Find the executable for a specialisation: in memory, on disk, or by compiling.
 
-`changes` says in words what is different from the compile before.
+`changes` describes what is different from the previous compilation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from xetl.backend import (
     QueuedExecutable,
     other_backends,
 )
-from xetl.errors import LaunchError, SettingWarning, TileMapWarning, did_you_mean
+from xetl.errors import (
+    LaunchError,
+    SettingWarning,
+    TileMapWarning,
+    did_you_mean,
+    suggest,
+)
 from xetl.frames import is_debugged
 from xetl.imports import collecting_rarely, import_whole
 from xetl.language.contents import content, is_opaque
@@ -45,16 +51,16 @@ _VERSIONS = {
     "target": "the target",
 }
 _HIDDEN = ("code", "machine", "format")
-"""What is a digest only: that it changed is all there is to say."""
+"""Entries that are digests: a report says that they changed, but not their values."""
 
 _PARTS = {"unit_dim": "layout", "alias": "sharing of memory"}
 
 
 def changes(before: Facts, now: Facts) -> list[str]:
-    """A line for each difference."""
+    """Return a line for each difference."""
     found: list[str] = []
     if before["versions"].get("target") != now["versions"]["target"]:
-        # It is in the description of the machine, too.
+        # The description of the machine contains the target, too.
         now = {**now, "versions": {**now["versions"], "machine": ""}}
         before = {**before, "versions": {**before["versions"], "machine": ""}}
     for kind, describe in _KINDS.items():
@@ -93,7 +99,7 @@ def _param(name: str, old: str | None, new: str | None) -> str:
         f"{_PARTS.get(part, part)} {_part(part, before[part])} -> "
         f"{_part(part, now[part])}"
         for part in before
-        # Which dimension has stride 1 says little of arrays of different ranks.
+        # Positions of the stride-1 dimension of different ranks cannot be compared.
         if before[part] != now[part]
         and not (part == "unit_dim" and before["rank"] != now["rank"])
     ]
@@ -101,7 +107,7 @@ def _param(name: str, old: str | None, new: str | None) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """The parts of the description of an array; none of anything else."""
+    """Return the parts of the description of an array; {} for other values."""
     kind, *parts = text.split(" ")
     return dict(part.split("=") for part in parts) if kind == "array" else {}
 
@@ -113,7 +119,7 @@ def _part(part: str, value: str) -> str:
 
 
 def _plain(text: str | None) -> str:
-    """A value as its user would write it."""
+    """Return a value as a user would write it."""
     if text is None:
         return "nothing"
     text = text.removeprefix("constexpr ")
@@ -138,7 +144,7 @@ _LITERALS = (int, str)
 
 
 def unchanged_check(captured: Sequence[Captured]) -> Callable[[], bool] | None:
-    """A function that says whether all values are still in place; None: no need."""
+    """Return a test whether captured values are unchanged; None if there are none."""
     seen: dict[tuple[object, ...], Captured] = {}
     for each in captured:
         key = each.key if type(each.key) in _LITERALS else id(each.key)
@@ -155,7 +161,7 @@ def unchanged_check(captured: Sequence[Captured]) -> Callable[[], bool] | None:
         elif "{k}" in each.test:
             scope[key] = each.key
         tests.append(each.test.format(o=f"o{index}", v=f"v{index}", k=key))
-    # As defaults the objects are local variables, which are the fastest to read.
+    # Objects in defaults are local variables, the fastest to read.
     parameters = ", ".join(f"{name}={name}" for name in scope)
     scope |= {"content": content, "is_": is_}
     exec(_CHECK.format(parameters, " and ".join(tests)), scope)
@@ -172,18 +178,18 @@ def unchanged({}):
 
 
 WOULD_COMPILE = "X0815"
-"""The error of a launch that `xetl.no_compile` stops."""
+"""The error of a launch that `xetl.no_compile` forbids."""
 
 _MOST_KEYS = 4096
 _MOST_QUESTIONS = 16
-"""Sequences of questions kept for one base: what is read depends on what was read."""
+"""Sequences of questions kept for one base: answers decide which questions follow."""
 
 _MOST_TRIES = 8
 
 
 @cache
 def _warn_of_settings() -> None:
-    """Warn of variables that were meant to be settings, once in a process."""
+    """Warn of environment variables that look like misspelt settings, only once."""
     for name, meant in misspelt_variables().items():
         if meant is not None:
             text = f"the variable {name} is no setting of xetl: {meant}"
@@ -191,7 +197,7 @@ def _warn_of_settings() -> None:
 
 
 class Loaded:
-    """The code of a kernel, and what the runtime must know about it."""
+    """The code of a kernel, and the facts about it that the runtime needs."""
 
     def __init__(
         self,
@@ -213,7 +219,7 @@ class Loaded:
 
     @cached_property
     def executable(self) -> Executable:
-        """The code, runnable; made late, since `warmup` needs no device."""
+        """The executable; it is made when first used, so `warmup` needs no device."""
         found = self.backend.load(self.artifact, self._wanted.signature)
         if isinstance(found, QueuedExecutable):
             found.compile_part = self._compile_part
@@ -223,22 +229,22 @@ class Loaded:
         return self._find(self._wanted, self.backend, target).artifact
 
     def complete(self) -> None:
-        """Compile what else a launch may need."""
+        """Compile the other parts of the code that a launch may need."""
         for part in self.meta.get("parts", ()):
             self._compile_part(part)
 
     def deserves_shortcut(self) -> bool:
-        """Whether this call may make one: it is at hand, or there was a call before."""
+        """Whether to make a shortcut: one is cheap, or this is not the first call."""
         was_called, self._was_called = self._was_called, True
         return was_called or self.executable.is_fast_at_hand
 
 
 class Found(NamedTuple):
-    """An answer of `Executables`.
+    """A result of `Executables.get`.
 
     Attributes:
-        unchanged: says whether the captured globals are still what they were; None:
-            there are none.
+        unchanged: tells whether the captured globals are unchanged; None: there are
+            none.
         positions: see `xetl.runtime.fingerprint.Fingerprint`.
     """
 
@@ -247,12 +253,12 @@ class Found(NamedTuple):
     positions: str
 
     def holds(self) -> bool:
-        """Whether it is the answer to the same question now."""
+        """Whether the code is still valid: the captured globals are unchanged."""
         return self.unchanged is None or self.unchanged()
 
 
 class Prepared(NamedTuple):
-    """A call that was checked, and compiled for."""
+    """A call whose arguments are checked and whose code is compiled."""
 
     wanted: Specialization
     place: Place | None
@@ -260,31 +266,31 @@ class Prepared(NamedTuple):
 
     @property
     def stored(self) -> list[int]:
-        """The parameters that the kernel writes."""
+        """The indices of the parameters that the kernel writes."""
         return self.wanted.positions(self.found.loaded.stored)
 
 
 def _names_right_lines(artifact: Artifact, asked: Fingerprint) -> bool:
-    """Whether what a failed assertion or a warning says of lines is still so."""
+    """Whether line numbers in assertions and warnings are still right."""
     meta = artifact.meta
     return not meta.get("names_lines") or meta.get("positions") == asked.positions
 
 
 class Executables:
-    """All executables of one kernel; several threads may ask at once."""
+    """All executables of one kernel; several threads may use it at once."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
         self._lock = ForkSafeLock()
         self._by_key: dict[Hashable, Found] = {}
-        # A lambda made anew for each call is another key, but the same source.
+        # A lambda that is made for each call changes the key, but not the source.
         self._by_digest: dict[str, Loaded] = {}
         self._questions: dict[str, list[list[Question]]] = {}
         self._compiles = Compiles(fn)
 
     def get(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
-        """Find or make the code for ``wanted``."""
-        # Equal objects may differ in what the kernel reads of them.
+        """Find or compile the code for ``wanted``."""
+        # Equal objects may differ in attributes that the kernel reads.
         objects = tuple(map(id, filter(is_opaque, wanted.signature.constants.values())))
         stepped = backend.stops_at_breakpoints and is_debugged()
         settings = *config.of_code, stepped
@@ -313,7 +319,7 @@ class Executables:
         target: str,
         reads: Reads | None = None,
     ) -> Artifact:
-        """Compile anew, whatever there is; ``reads`` takes down what is read."""
+        """Compile without a look at the caches; ``reads`` records the dependencies."""
         if config.compiling_forbidden:
             raise LaunchError(
                 f"`{self._fn.__name__}` would have to be compiled, "
@@ -326,7 +332,7 @@ class Executables:
             return make(self._fn, wanted.signature, backend, target, reads)
 
     def why_compiled(self) -> str:
-        """What was different at the last compile from the one before."""
+        """Return a text of the differences between the last two compilations."""
         return self._compiles.why()
 
     def _find(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
@@ -345,7 +351,7 @@ class Executables:
             unchanged = unchanged_check(reads.captured)
             if unchanged is None or unchanged():
                 break
-            # While we compiled: which values were used is unknown.
+            # A value changed during the compilation: it is unknown which one was used.
         else:
             raise LaunchError(
                 f"what `{self._fn.__name__}` reads changes again and again while it is"
@@ -363,7 +369,7 @@ class Executables:
         return Found(loaded, unchanged, made.positions)
 
     def _asked(self, base: Base, cache: DiskCache | None) -> Iterator[list[Question]]:
-        """The questions of earlier compilations: ours, then those on the disk."""
+        """Yield the questions of earlier compilations: in memory, then on disk."""
         mine = list(self._questions.get(base.digest, ()))
         yield from mine
         for questions in _stored_questions(base, cache):
@@ -373,7 +379,7 @@ class Executables:
     def _existing(
         self, asked: Fingerprint, wanted: Specialization, backend: BackendBase
     ) -> Loaded | None:
-        """From memory or disk; not where it names lines that are others now."""
+        """Return code from memory or disk; None if its line numbers are outdated."""
         loaded = self._by_digest.get(asked.digest)
         if loaded is None:
             cache = disk_cache() if backend.cacheable and not config.dump else None
@@ -409,7 +415,7 @@ def _stored_questions(base: Base, cache: DiskCache | None) -> list[list[Question
 
 
 class Compiles:
-    """The last two compiles of a kernel, also of earlier processes."""
+    """The last two compilations of a kernel, also in earlier processes."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         code = fn.__code__
@@ -420,7 +426,7 @@ class Compiles:
         self._last: Facts | None = None
 
     def add(self, facts: Facts, cache: DiskCache | None) -> None:
-        """Note that code was made for ``facts``."""
+        """Record that code was compiled for ``facts``."""
         self._before, self._last = self._last, facts
         if cache is None:
             return
@@ -430,7 +436,7 @@ class Compiles:
         cache.store(self._key, Artifact(b"", {"facts": facts}))
 
     def why(self) -> str:
-        """A line for each reason of the last compile."""
+        """Return a text with a line for each reason of the last compilation."""
         name = self._name
         if self._last is None:
             return f"`{name}` has not been compiled in this process"
@@ -443,12 +449,12 @@ class Compiles:
 
 
 def compiler() -> Any:
-    """The compiler; the first use loads xDSL and all passes."""
+    """Return the module `xetl.compiler`; the first call imports xDSL and all passes."""
     return import_whole("xetl.compiler")
 
 
 def choose_target(backend: BackendBase, name: object = None) -> str:
-    """The machine to compile for when ``target=`` is ``name``.
+    """Return the target to compile for if ``target=`` is ``name``.
 
     Raises:
         LaunchError: the backend has no such target.
@@ -464,12 +470,12 @@ def choose_target(backend: BackendBase, name: object = None) -> str:
     listed = ", ".join(f"`{each}`" for each in backend.targets)
     near = did_you_mean(str(wanted), backend.targets)
     problem = f"backend `{backend.name}` has no target `{wanted}`"
-    help_ = near or _of_others(backend, wanted) or f"its targets are {listed}"
+    help_ = near or _of_others(backend, wanted, listed)
     raise LaunchError(problem, "X0811", help_)
 
 
-def _of_others(backend: BackendBase, wanted: object) -> str | None:
-    """What to do where a target of another backend is called so, or nearly so."""
+def _of_others(backend: BackendBase, wanted: object, listed: str) -> str:
+    """Return the help if other backends have a target of this or a similar name."""
     owners = {
         name: each.name
         for each in other_backends(backend)
@@ -478,11 +484,17 @@ def _of_others(backend: BackendBase, wanted: object) -> str | None:
     owner = owners.get(str(wanted))
     if owner is not None:
         return f"it is a target of backend `{owner}`: pass `backend={owner!r}`"
-    return did_you_mean(str(wanted), owners)
+    near = suggest(str(wanted), owners)
+    if near is None:
+        return f"its targets are {listed}"
+    return (
+        f"did you mean `{near}`? It is of backend `{owners[near]}`; "
+        f"those of `{backend.name}` are {listed}"
+    )
 
 
 def target_at(backend: BackendBase, place: Place | None) -> str:
-    """The machine to compile a launch at ``place`` for."""
+    """Return the target to compile for if the launch runs on the queue ``place``."""
     if place is None or config.target is not None:
         return choose_target(backend)
     return choose_target(backend, place.target)

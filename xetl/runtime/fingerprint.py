@@ -1,14 +1,14 @@
-"""What a compiled kernel depends on, as one number: the key of the caches.
+"""The cache key of a compiled kernel: a digest of everything that its code depends on.
 
-It covers the source of the kernel, the signature with its compile-time values, our own
-code, what the backend adds (versions and processor), and everything that the kernel
-read of the Python around it while it was compiled (`xetl.language.reads`). What will be
-read is not known before, so code is looked up in two steps: under the key of the rest,
-the `base`, are the questions that earlier compilations asked; with today's answers
-they are the key of the code.
+The key covers the source of the kernel, the signature with its compile-time values, the
+code of xetl, versions and processor (from the backend), and all Python values that the
+kernel read while it was compiled (`xetl.language.reads`). These reads are not known
+before, so the lookup has two steps. The digest of all other parts, the `Base`, leads to
+the questions (reads) of earlier compilations. The questions with their current answers
+then give the key of the code.
 
-In a checkout that is edited, our version says nothing about our code. Names, sizes
-and times of the files do, at 5 us a file; their contents would take ten times as long.
+In an edited checkout the version of xetl does not change with its code. So names, sizes
+and times of the files count, at 5 us a file; contents would take ten times as long.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 @cache
 def stamp(package: str) -> str:
-    """A text that changes with the code of the imported ``package``.
+    """Return a text that changes with the code of the imported ``package``.
 
-    Taken once in a process, which goes on with the code it has.
+    It is computed once, since a process keeps the code that it has imported.
     """
     module = sys.modules.get(package)
     file = getattr(module, "__file__", None)
     if file is None or not hasattr(module, "__path__"):
-        return package  # no package: made by hand, as tests do
+        return package  # a module that was not imported from files, as in tests
     folder = os.path.dirname(file)
     if os.path.basename(os.path.dirname(folder)) in _INSTALLED:
-        # The version tells; the time tells two installations of one version apart.
+        # The version is known otherwise; the time tells installations of it apart.
         return f"{package} {os.stat(file).st_mtime_ns}"
     return f"{package} {stamp_of_folder(folder)}"
 
 
 def stamp_of_folder(folder: str) -> str:
-    """As `stamp`, of all Python files below ``folder``."""
+    """Return a digest of names, sizes and times of all Python files in a folder."""
     digest = hashlib.sha256()
     for path, size, time in sorted(_files(folder, "")):
         digest.update(f"{path} {size} {time}\n".encode())
@@ -64,7 +64,7 @@ def _files(folder: str, prefix: str) -> list[tuple[str, int, int]]:
         for entry in entries:
             name = prefix + entry.name
             if entry.name.endswith(".py"):
-                with suppress(FileNotFoundError):  # an editor's, gone by now
+                with suppress(FileNotFoundError):  # a temporary file of an editor
                     status = entry.stat()
                     found.append((name, status.st_size, status.st_mtime_ns))
             elif entry.name != "__pycache__" and entry.is_dir():
@@ -73,16 +73,16 @@ def _files(folder: str, prefix: str) -> list[tuple[str, int, int]]:
 
 
 _FORMAT = "3"
-"""Changed whenever the same key would mean something else."""
+"""It is increased whenever the meaning of a key changes."""
 
 
 @record(frozen=True)
 class Base:
-    """What is known before a kernel is compiled.
+    """The dependencies of the code that are known before a kernel is compiled.
 
     Attributes:
         constants: its compile-time arguments.
-        versions: our own code, and what the backend adds.
+        versions: versions of xetl, of the backend and of the machine, by name.
         params: a text for each parameter.
     """
 
@@ -93,26 +93,27 @@ class Base:
 
     @cached_property
     def digest(self) -> str:
-        """All of it as a number."""
+        """The digest of all of it, in hexadecimal."""
         parts = repr((*self.versions.items(), *self.params.items()))
         own = content(self.function)
         return hashlib.sha256(f"{parts}\n{own}".encode()).hexdigest()
 
     def answered(self, questions: list[Question]) -> Fingerprint | None:
-        """The key with today's answers; None where there is none to a question."""
+        """Return the key with the current answers; None if a question has no answer."""
         try:
             reads = Reads(self.function, self.constants, questions)
-        except Exception:  # objects of a user are looked at
+        except Exception:  # reading a user's objects may raise anything
             return None
         return Fingerprint(self, reads)
 
 
 @record(frozen=True)
 class Fingerprint:
-    """What identifies the code of a kernel.
+    """The identity of the code of a kernel.
 
     Attributes:
-        base: what was known before.
+        base: the dependencies that are known before the compilation.
+        reads: the Python values that the kernel read.
     """
 
     base: Base
@@ -125,7 +126,7 @@ class Fingerprint:
 
     @property
     def facts(self) -> dict[str, dict[str, str]]:
-        """What went into it, by kind and name, for `xetl.runtime.executables`."""
+        """All dependencies by kind and name, for `xetl.runtime.executables.changes`."""
         functions = self.reads.functions()
         values = self.reads.values()
         return {
@@ -145,14 +146,14 @@ class Fingerprint:
 def base_of(
     fn: Callable[..., Any], signature: Signature, backend: BackendBase, target: str
 ) -> Base:
-    """What the code of ``fn`` compiled for ``signature`` and ``target`` depends on."""
+    """Return the base of the code of ``fn`` for a signature and a target."""
     params = {p.name: _param(p) for p in signature.params}
     params |= {each.name: f"tuple {each}" for each in signature.tuples}
     return Base(fn, signature.constants, _versions(backend, target), params)
 
 
 def _versions(backend: BackendBase, target: str) -> dict[str, str]:
-    """Our own code, and what the backend adds."""
+    """Return the versions of xetl, of the backend and of the machine, by name."""
     owner = type(backend).__module__.partition(".")[0]
     is_stepped = backend.stops_at_breakpoints and is_debugged()
     return {
@@ -168,13 +169,13 @@ def _versions(backend: BackendBase, target: str) -> dict[str, str]:
 
 
 def _override() -> dict[str, str]:
-    """The text that XETL_OVERRIDE puts in place of a kernel's IR."""
+    """Return a digest of the text that XETL_OVERRIDE puts in place of the IR."""
     if config.override is None:
         return {}
     stage, file = config.override
     try:
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError:  # compiling says so
+    except OSError:  # the compiler reports it
         digest = ""
     return {"override": f"{stage} {digest}"}
 
@@ -182,9 +183,9 @@ def _override() -> dict[str, str]:
 def text_digest(
     text: str, kernel: str, options: object, backend: BackendBase, target: str
 ) -> str:
-    """The key of a kernel of a text; ``options``: what else its code depends on.
+    """Return the key of a text kernel; its code depends on ``options``, too.
 
-    The whole text counts: errors of a launch say the line.
+    The whole text counts, because errors of a launch name lines of it.
     """
     parts = (*_versions(backend, target).items(), kernel, options)
     digest = hashlib.sha256(repr(parts).encode())
@@ -204,7 +205,7 @@ def _param(param: ArrayParam | ScalarParam | ConstParam) -> str:
 
 
 def _short(text: str) -> str:
-    """A text to show to people; of a long one, what tells it apart."""
+    """Return a text to show to users; a long one is cut, and a digest is added."""
     first = text.partition("\n")[0]
     if text == first and len(text) <= 60:
         return text

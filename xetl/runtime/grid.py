@@ -1,4 +1,4 @@
-"""The grid of a launch: how many programs run in each dimension; and subgroups."""
+"""The grid of a launch (the number of programs in each dimension), and subgroups."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from xetl.errors import LaunchError, did_you_mean
+from xetl.runtime.arrays import describe_if_array
 from xetl.runtime.parameters import MISSING, Parameters
 
 Grid = tuple[int, int, int]
 GridFunction = Callable[[Any], object]
 GridSpec = int | Sequence[int] | Callable[[Any], Any]
-"""What a user may write in ``kernel[...]``."""
+"""The types that a user may write in ``kernel[...]``."""
 
 _FORMS = "a grid is an int, a tuple of up to 3 ints, or a function of the arguments"
 _LARGEST = (1 << 31) - 1
 _ONES = ((), (1, 1), (1,), ())
-"""What fills a grid of so many sizes up to three."""
+"""By the number of sizes of a grid: the ones that extend it to three sizes."""
 
 
 class BoundArguments:
-    """What a grid function is given: the arguments by name, ``m.BM`` or ``m["BM"]``."""
+    """The argument of a grid function: arguments by name, ``m.BM`` or ``m["BM"]``."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         """Take ``values``, in which ``__kernel__`` is the name of the kernel."""
         self.__dict__ = values
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # Python itself asks, for copies and the like
+        if name.startswith("__"):  # Python itself looks for such, as for copies
             raise AttributeError(name)
         kernel = self.__dict__["__kernel__"]
         names = [each for each in self.__dict__ if each != "__kernel__"]
@@ -43,8 +44,27 @@ class BoundArguments:
         return getattr(self, name)
 
 
+def show_shapes(arguments: BoundArguments) -> bool:
+    """Replace arrays without ``shape`` (DLPack, SYCL's memory) by views.
+
+    Returns:
+        Whether there were any.
+
+    Raises:
+        LaunchError: kernels cannot read arrays of the kind of one.
+    """
+    views = {
+        name: describe_if_array(value, name)
+        for name, value in vars(arguments).items()
+        if not hasattr(value, "shape")
+    }
+    found = {name: view for name, view in views.items() if view is not None}
+    vars(arguments).update(found)
+    return bool(found)
+
+
 class Binder:
-    """Makes the `BoundArguments` of one kernel: at each launch, so in half a us."""
+    """Makes the `BoundArguments` of one kernel; it takes half a us in each launch."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
@@ -52,7 +72,7 @@ class Binder:
         each = parameters.each
         self._defaults: dict[str, Any] = {"__kernel__": parameters.kernel}
         self._defaults.update((p.name, p.default) for p in each)
-        # What may and what must come by name after so many arguments by position.
+        # By the number of positional arguments: names that may and that must follow.
         given = range(parameters.positional + 1)
         self._may = [frozenset(p.name for p in each[n:]) for n in given]
         self._must = [
@@ -60,7 +80,7 @@ class Binder:
         ]
 
     def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> BoundArguments:
-        """The arguments of a call, options left out.
+        """Return the arguments of a call, options left out.
 
         Raises:
             LaunchError: an argument is missing, unknown, given twice or too many.
@@ -76,14 +96,14 @@ class Binder:
 
 
 def fixed(spec: object) -> Grid:
-    """Turn a grid that is no function into three sizes.
+    """Convert a grid that is no function to three sizes.
 
     Raises:
-        LaunchError: it is something else, or a size is not positive.
+        LaunchError: it is no grid, or a size is not positive or too large.
     """
     if type(spec) is int and 0 < spec <= _LARGEST:
         return (spec, 1, 1)
-    if type(spec) is tuple:  # what nearly all are, and at each launch
+    if type(spec) is tuple:  # the usual case, which must be fast
         given = cast("tuple[int, ...]", spec)
         for size in given:
             if type(size) is not int or not 0 < size <= _LARGEST:
@@ -123,10 +143,10 @@ def _size(value: object, spec: object) -> int:
 
 
 def checked_subgroups(name: str, subgroups: object) -> tuple[int, int] | None:
-    """The rows and columns of subgroups of a workgroup, None if there are none.
+    """Return the rows and columns of subgroups of a workgroup, or None.
 
     Raises:
-        LaunchError: they are not two positive ints.
+        LaunchError: ``subgroups`` is not None and not two positive ints.
     """
     if subgroups is None:
         return None

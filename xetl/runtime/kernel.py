@@ -9,7 +9,7 @@ from typing import Any, cast, overload
 from xetl.backend import Artifact, BackendBase, Event
 from xetl.errors import LaunchError
 from xetl.imports import late
-from xetl.language.signature import ConstParam, Signature
+from xetl.language.signature import Signature
 from xetl.language.source_lines import keep_lines
 from xetl.runtime import report
 from xetl.runtime.call_site import at_caller, errors_at_caller
@@ -22,7 +22,14 @@ from xetl.runtime.executables import (
     compiler,
     target_at,
 )
-from xetl.runtime.grid import Binder, Grid, GridSpec, checked_subgroups, fixed
+from xetl.runtime.grid import (
+    Binder,
+    Grid,
+    GridSpec,
+    checked_subgroups,
+    fixed,
+    show_shapes,
+)
 from xetl.runtime.launcher import LaunchedKernel
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Args, Keywords, Parameter, Parameters
@@ -56,7 +63,7 @@ class Kernel(LaunchedKernel):
         self.fn = keep_lines(fn)
         self.subgroups = checked_subgroups(fn.__name__, subgroups)
         if self.subgroups is not None:
-            # The front end and the fingerprint see the function alone.
+            # The front end and the fingerprint get only the function.
             cast("Any", fn).__xetl_subgroups__ = self.subgroups
         update_wrapper(cast("Callable[..., Any]", self), fn)
         self._parameters = Parameters.of(fn)
@@ -75,7 +82,7 @@ class Kernel(LaunchedKernel):
         type(self).__init__(self, *made)
 
     def __call__(self, *args: Any, **keywords: Any) -> Event | None:
-        """Launch with the declared grid; as ``kernel[grid](...)`` otherwise."""
+        """Launch with the declared grid; otherwise as ``kernel[grid](...)``."""
         if self._declared is None:
             error = self._no_grid("called", f"{self.fn.__name__}[grid](...)")
             raise at_caller(error) from None
@@ -89,7 +96,14 @@ class Kernel(LaunchedKernel):
         target: str | None = None,
         **keywords: Any,
     ) -> str:
-        """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``."""
+        """Return the text of a stage, of the module after a pass, or of the code.
+
+        Args:
+            stage: the name of a stage or pass, or such as ``"llvm"``, ``"asm"``.
+            args: as in a launch, or the signature string of `warmup`.
+            target: the machine; by default the one that launches use.
+            keywords: arguments by name, and ``backend=``.
+        """
         if not isinstance(stage, str):
             problem = "`ir` was called without the name of a stage"
             help_ = f'write {self.fn.__name__}.ir("xetile", ...)'
@@ -106,12 +120,12 @@ class Kernel(LaunchedKernel):
     def warmup(
         self, signature: str, *, target: str | None = None, **keywords: Any
     ) -> None:
-        """Compile for ``"bf16[M,64] f32[64]"`` and the like, without arrays or device.
+        """Compile for arguments that a text describes, without arrays or a device.
 
         Args:
-            signature: an argument for each parameter that is no constexpr; those with
-                defaults may be left out at the end.
-            target: the machine; by default the one launches use.
+            signature: such as ``"bf16[M,64] f32[64]"``: an argument for each parameter
+                that is no constexpr; trailing ones with defaults may be left out.
+            target: the machine; by default the one that launches use.
             keywords: compile-time values.
         """
         keywords = self._known([signature], keywords)
@@ -121,11 +135,11 @@ class Kernel(LaunchedKernel):
     def explain(
         self, *args: Any, target: str | None = None, **keywords: Any
     ) -> report.Explanation:
-        """What became of each line: raised to BRGEMM, packed, or why not.
+        """Return what the compiler did with each line: BRGEMM, packing, or why not.
 
         Args:
             args: as in a launch, or the signature string of `warmup`; no grid.
-            target: the machine; by default the one launches use.
+            target: the machine; by default the one that launches use.
             keywords: arguments by name, and ``backend=``.
         """
         keywords = self._known(args, keywords)
@@ -140,10 +154,13 @@ class Kernel(LaunchedKernel):
         grid: GridSpec | None = None,
         **keywords: Any,
     ) -> report.Stats:
-        """Sizes and times, those of a launch if there are arrays; as for `explain`."""
+        """Return sizes and times of the code; arguments are those of `explain`.
+
+        If there are arrays, the estimates are about a launch with them.
+        """
         keywords = self._known(args, keywords)
         name, machine, artifact, wanted = self._found(args, keywords, target)
-        # Of a description only defaults and numbers given by name have values.
+        # A signature string gives values only to defaults and numbers given by name.
         given = wanted.args if len(wanted.args) == len(wanted.names) else None
         sizes = None
         if given and (grid is not None or self.grid is not None):
@@ -155,7 +172,7 @@ class Kernel(LaunchedKernel):
     def numba(
         self, signature: str, *, grid: GridSpec | None = None, **keywords: Any
     ) -> Callable[..., None]:
-        """A function that code of numba calls; ``signature`` as for `warmup`."""
+        """Return a function that numba code can call; ``signature`` as for `warmup`."""
         spec = self.grid if grid is None else grid
         if spec is None:
             raise self._no_grid("given to numba", "numba(..., grid=...)")
@@ -164,12 +181,12 @@ class Kernel(LaunchedKernel):
         return loaded.executable.numba_call(self.fn.__name__, sizes)
 
     def signature_of(self, text: str, constants: Keywords) -> Signature:
-        """What `warmup` would compile for."""
+        """Return the signature that `warmup` would compile for."""
         _, values = self._bind_any([text], self._known([text], constants))
         return specialize(self._parameters, values).signature
 
     def why_recompiled(self) -> str:
-        """What was different at the last compile from the one before, a line each."""
+        """Return a line for each difference between the last two compilations."""
         return self._executables.why_compiled()
 
     def _shortcut(
@@ -186,7 +203,7 @@ class Kernel(LaunchedKernel):
             values = self._parameters.bind(args, named)
             given = len(values) if keywords else len(args)
             fast = flat_entry(fast, self._parameters, tuples, values, given)
-        is_all = tuples and not keywords  # the entry adds what is left out
+        is_all = tuples and not keywords  # the entry adds the omitted arguments
         further = () if is_all else self._rest(wanted, len(args), bool(keywords))
         names = tuple(each.name for each in further)
         rest = tuple(each.default for each in further)
@@ -196,7 +213,7 @@ class Kernel(LaunchedKernel):
         return Shortcut(fast, count, known, names, rest, state, unchanged, written)
 
     def prepare(self, args: Args, keywords: Keywords) -> Prepared:
-        """Check a call, and find or make the code for it; nothing runs."""
+        """Check a call, and find or compile its code; do not run it."""
         backend, values = self._bind(args, keywords)
         wanted = specialize(self._parameters, values)
         place = find_place(backend, keywords.get("queue"), wanted.names, wanted.args)
@@ -206,7 +223,7 @@ class Kernel(LaunchedKernel):
     def grid_of(
         self, function: Callable[[Any], object], args: Args, keywords: Keywords
     ) -> Grid:
-        """What a grid function says for these arguments.
+        """Return the grid that a function computes from these arguments.
 
         Raises:
             Exception: whatever the function raises.
@@ -220,9 +237,11 @@ class Kernel(LaunchedKernel):
         except LaunchError:
             raise
         except Exception:
-            # An argument of a wrong kind explains it better, if there is one.
-            specialize(self._parameters, self._parameters.bind(args, rest))
-            raise
+            if not show_shapes(arguments):
+                # If an argument has a wrong kind, that error explains it better.
+                specialize(self._parameters, self._parameters.bind(args, rest))
+                raise
+        return fixed(function(arguments))
 
     def _bind(
         self,
@@ -231,7 +250,7 @@ class Kernel(LaunchedKernel):
         target: str | None = None,
         shows: Callable[[BackendBase], bool] | None = None,
     ) -> tuple[BackendBase, list[Any]]:
-        """Separate the options from the arguments; see `choose_backend`."""
+        """Choose the backend (see `choose_backend`), and bind the arguments."""
         rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
         name = keywords.get("backend")
         values = self._parameters.bind(args, rest)
@@ -245,7 +264,7 @@ class Kernel(LaunchedKernel):
         target: str | None = None,
         shows: Callable[[BackendBase], bool] | None = None,
     ) -> tuple[BackendBase, list[Any]]:
-        """As `_bind`; a single text describes the arguments instead."""
+        """Do the same as `_bind`, but accept a single text that describes arguments."""
         if len(args) != 1 or not isinstance(args[0], str):
             return self._bind(args, keywords, target, shows)
         described = describe(args[0], self._parameters, keywords)
@@ -254,15 +273,14 @@ class Kernel(LaunchedKernel):
     def _rest(
         self, found: Specialization, given: int, with_names: bool
     ) -> Sequence[Parameter]:
-        """The parameters of which a `Shortcut` has the defaults."""
+        """Return the parameters whose defaults a `Shortcut` holds."""
         if with_names:  # compile-time values may come from the call as well
             return self._parameters.each[given:]
-        params = found.signature.params
-        runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
-        return self._parameters.each[given : max(runtime, default=-1) + 1]
+        last = max(found.signature.runtime, default=-1)
+        return self._parameters.each[given : last + 1]
 
     def _load(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
-        """The code, after the checks that need to know what it writes."""
+        """Return the code after a check of the arrays that it writes."""
         found = self._executables.get(wanted, backend, target)
         check_stored(wanted.names, wanted.args, found.loaded.stored)
         return found
@@ -270,7 +288,7 @@ class Kernel(LaunchedKernel):
     def _loaded(
         self, signature: str, keywords: Keywords, target: str | None = None
     ) -> Loaded:
-        """The code for arguments that a text describes."""
+        """Return the code for arguments that a text describes."""
         backend, values = self._bind_any([signature], keywords, target)
         wanted = specialize(self._parameters, values)
         machine = choose_target(backend, target)
@@ -283,10 +301,10 @@ class Kernel(LaunchedKernel):
         target: str | None,
         with_lines: bool = False,
     ) -> tuple[str, str, Artifact, Specialization]:
-        """Backend and target by name, code for them that is not loaded, what it is for.
+        """Return the names of backend and target, the artifact, and the specialisation.
 
-        ``with_lines`` asks for the lines as they are now: code from the disk may have
-        been made when the kernel stood elsewhere in its file.
+        With ``with_lines`` the line numbers in the artifact are up to date: the kernel
+        is compiled again if it has moved in its file since the cached code was made.
         """
         backend, values = self._bind_any(args, keywords, target)
         machine = choose_target(backend, target)
@@ -323,9 +341,9 @@ def kernel(
 
     Args:
         fn: the function; it is compiled when it is first launched.
-        grid: how many programs run if a call does not say: an int, up to three, or a
-            function of the arguments by name.
-        subgroups: [rows, columns]: the kernel is written at subgroup level.
+        grid: the number of programs if a call gives no grid: an int, a tuple of up to
+            three ints, or a function of the arguments by name.
+        subgroups: [rows, columns] of a kernel that is written at subgroup level.
 
     Raises:
         LaunchError: a parameter has a reserved name, or the grid is wrong.

@@ -1,10 +1,10 @@
-"""What ``kernel[grid]`` is, the call that must be cheap, and ``kernel.bind(...)``.
+"""Launches: ``kernel[grid](...)``, whose calls must be cheap, and ``kernel.bind(...)``.
 
-That is a launch with everything decided: the cheapest way to run a kernel again. A
-launch takes the fast path or the slow path. Where the arguments look like those of an
-earlier call, a native function made for that call checks them and runs the kernel, in
-well under a microsecond. If it will not, everything is done anew: bind, specialise,
-compile if needed, check, launch (`LaunchedKernel.launch`).
+A launch takes the fast path or the slow path. On the fast path the arguments look like
+those of an earlier call: a native function made for that call checks them and runs the
+kernel, in well under a microsecond. If it refuses, the slow path does all steps: bind,
+specialise, compile if needed, check, launch (`LaunchedKernel.launch`). A plan made by
+``kernel.bind`` has all arguments fixed: it is the cheapest way to run a kernel again.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from xetl.settings import launch_state
 _CHECKS = ("oob", "uninit", "race")
 ALL_CHECKS = ",".join(_CHECKS)
 _INTERPRETED = {"backend": INTERPRETER, "queue": None}
-"""Of the launch that an interpretation is."""
+"""Options of the launch that `LaunchedKernel.interpret` does."""
 
 _MOST_LAUNCHERS = 256
 _Called: TypeAlias = Callable[..., Event | None]
 
 
 class Plan(NativelyCalled):
-    """What ``kernel.bind(...)`` returns; call it to launch.
+    """A launch with fixed arguments, made by ``kernel.bind(...)``; call it to launch.
 
     Attributes:
-        grid: the sizes it launches.
-        args: the arguments it launches with; what is in the arrays may change.
+        grid: the sizes of the grid.
+        args: the arguments; the elements of arrays may change.
     """
 
     __slots__ = ("_done", "_fast", "_launch", "_table", "args", "grid")
@@ -86,7 +86,7 @@ class Plan(NativelyCalled):
         stored = found.positions(code.stored)
         fast = shortcut_entry(code, values, stored, place, waits)
         if any(isinstance(x, ArrayView) and type(x.obj) is tuple for x in found.args):
-            fast = None  # the entry would not see that an array of DLPack has moved
+            fast = None  # the entry cannot check the address of an array of DLPack
         self._fast: Callable[[], Any] = _refuse
         objects: tuple[Any, ...] = (*grid, *values)
         seen = [x for x in found.args if isinstance(x, ArrayView) and is_tensor(x.obj)]
@@ -104,10 +104,10 @@ class Plan(NativelyCalled):
             self._fast = partial(_run_unmoved, partial(fast, *objects), seen)
 
     def __call__(self) -> Event | None:
-        """Launch; the event, if it was bound with ``wait=False``.
+        """Launch; return the event if the plan was bound with ``wait=False``.
 
         Raises:
-            LaunchError: an array lies elsewhere than when it was bound.
+            LaunchError: an array has another address or layout than when it was bound.
         """
         result = self._fast()
         if result == 0:
@@ -124,7 +124,7 @@ def _refuse() -> int:
 
 
 def _run_unmoved(fast: Callable[[], Any], tensors: Args) -> Any:
-    """Launch if tensors have the memory that they had when they were bound."""
+    """Launch, or return 1 if a tensor has other memory than when it was bound."""
     for view in tensors:
         if not is_plain_tensor(view.obj) or view.obj.data_ptr() != view.address:
             return 1
@@ -145,13 +145,13 @@ def _run_checked(
 
 
 def _check_unchanged(names: Sequence[str], args: Arguments) -> None:
-    """Whether all arrays are where they were.
+    """Check that all arrays have the address and layout that they were bound with.
 
     Raises:
-        LaunchError: one is not, or cannot be read any more.
+        LaunchError: one has moved, or cannot be read any more.
     """
     for name, arg in zip(names, args):
-        # What came by DLPack is kept as it was: object and capsule.
+        # The view of an array of DLPack keeps its object and capsule, so it is valid.
         if not isinstance(arg, ArrayView) or isinstance(arg.obj, tuple):
             continue
         if not same_view(locate(arg.obj, name), arg):
@@ -160,11 +160,11 @@ def _check_unchanged(names: Sequence[str], args: Arguments) -> None:
 
 
 class LaunchedKernel:
-    """What kernels of Python and of texts have in common: a grid, launches, plans.
+    """Base class of kernels written in Python or as text: grid, launches, plans.
 
     Attributes:
         grid: the declared grid, or None.
-        shortcuts: calls that succeeded.
+        shortcuts: earlier calls that succeeded.
     """
 
     def __init__(self, grid: GridSpec | None = None) -> None:
@@ -174,7 +174,7 @@ class LaunchedKernel:
         self._at: dict[Grid, Launcher] = {}
 
     def __getitem__(self, grid: Any) -> _Called:
-        """The kernel with a grid; call it with the arguments."""
+        """Return the kernel with a grid; call the result with the arguments."""
         try:
             return self._launchers[grid]
         except (KeyError, TypeError):  # new, or not hashable
@@ -185,7 +185,7 @@ class LaunchedKernel:
 
     @errors_at_caller
     def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
-        """Check and compile now; calling the plan launches with the same arguments.
+        """Check and compile now; return a plan that launches with these arguments.
 
         A plan keeps the values that captured globals have now.
         """
@@ -202,19 +202,19 @@ class LaunchedKernel:
         check: str = ALL_CHECKS,
         **keywords: Any,
     ) -> None:
-        """Run in the interpreter, and look for what is wrong with the kernel.
+        """Run the kernel in the interpreter, and check it for errors.
 
         Args:
             args: as in a launch.
             grid: by default the declared one.
             check: any of ``oob`` (indices outside of their array), ``uninit`` (shared
-                memory read before it is written) and ``race`` (two programs, or two
-                subgroups without a barrier between, touch an element, not both only to
-                read it and not both by atomics).
+                memory is read before it is written) and ``race`` (two programs, or two
+                subgroups without a barrier between, access one element, unless both
+                only read it or both use atomics).
             keywords: arguments by name.
 
         Raises:
-            CheckError: the first thing found; all arrays are as they were.
+            CheckError: a check failed, the first one; all arrays are unchanged.
         """
         try:
             checks = _checks_of(check)
@@ -230,7 +230,7 @@ class LaunchedKernel:
     def launch(
         self, grid: Grid, args: Args, keywords: Keywords, shortcuts: Shortcuts
     ) -> Event | None:
-        """Run the kernel, with all checks; the event, if the caller does not wait."""
+        """Run the kernel with all checks; return the event if it is not waited for."""
         settle_dynamo()
         result = shortcuts.run_on_plain(grid, args, keywords)
         if result is not REFUSED:
@@ -243,7 +243,10 @@ class LaunchedKernel:
     def launch_anew(
         self, grid: Grid, args: Args, keywords: Keywords
     ) -> tuple[Event | None, Shortcut | None]:
-        """Run the kernel; what calls like this one may try first, if there is such."""
+        """Run the kernel; return the event and a shortcut for calls like this one.
+
+        Both may be None.
+        """
         state = launch_state()
         prepared = self.prepare(args, keywords)
         wanted, place, (loaded, _, _) = prepared
@@ -253,7 +256,7 @@ class LaunchedKernel:
         return event, self._shortcut(prepared, args, keywords, state)
 
     def at(self, grid: Grid) -> Launcher:
-        """The kernel with three sizes, all compile-time arguments given."""
+        """Return the launcher for a grid; its calls give all constants themselves."""
         known = self._at.get(grid)
         if known is None:
             if len(self._at) >= _MOST_LAUNCHERS:
@@ -262,24 +265,24 @@ class LaunchedKernel:
         return known
 
     def prepare(self, args: Args, keywords: Keywords) -> Prepared:
-        """Check a call, and find or make the code for it; nothing runs."""
+        """Check a call, and find or compile its code; do not run it."""
         raise NotImplementedError
 
     def grid_of(self, function: GridFunction, args: Args, keywords: Keywords) -> Grid:
-        """What a grid function says for these arguments."""
+        """Return the grid that a function computes from these arguments."""
         raise NotImplementedError
 
     def _shortcut(
         self, prepared: Prepared, args: Args, keywords: Keywords, state: object
     ) -> Shortcut | None:
-        """What calls like one that has succeeded may try first, if there is such."""
+        """Return a shortcut for calls like one that has succeeded, or None."""
         raise NotImplementedError
 
     def _no_grid(self, what: str, instead: str) -> LaunchError:
         raise NotImplementedError
 
     def _known(self, args: Args, keywords: Keywords) -> dict[str, Any]:
-        """The keywords of a call with constants that others choose, without trials."""
+        """Return the keywords, completed by chosen constants; never time configs."""
         return dict(keywords)
 
     def _shown(self, error: XetlError) -> XetlError:
@@ -292,7 +295,7 @@ class LaunchedKernel:
         keywords: Keywords,
         missing: LaunchError,
     ) -> Grid:
-        """The grid of a call, or the declared one.
+        """Return the grid of a call, or else the declared one.
 
         Raises:
             LaunchError: ``missing``, if there is neither.
@@ -315,7 +318,7 @@ class LaunchedKernel:
         if isinstance(grid, int | tuple):
             if len(self._launchers) >= _MOST_LAUNCHERS:
                 self._launchers.clear()
-            with suppress(TypeError):  # it holds a list
+            with suppress(TypeError):  # the grid holds a list
                 self._launchers[grid] = launcher
         return launcher
 
@@ -323,8 +326,9 @@ class LaunchedKernel:
 class Launcher(NativelyCalled):
     """A kernel with a grid; call it with the arguments.
 
-    Native code answers calls like earlier ones (`xetl.runtime.native_calls`), if a
-    backend has such code and the grid is no function; it calls `launch` for others.
+    If a backend has native code and the grid is no function, the native code answers
+    calls like earlier ones (`xetl.runtime.native_calls`) and passes others on to
+    `launch`.
     """
 
     __slots__ = ("_function", "_kernel", "_shortcuts", "_sizes", "_table")
@@ -335,7 +339,7 @@ class Launcher(NativelyCalled):
         grid: Grid | GridFunction,
         shortcuts: Shortcuts | None = None,
     ) -> None:
-        """Take a kernel, a grid, and earlier calls, if not those of the kernel."""
+        """Take a kernel, a grid, and earlier calls (by default those of the kernel)."""
         self._kernel = kernel
         self._shortcuts = kernel.shortcuts if shortcuts is None else shortcuts
         self._function = grid if callable(grid) else None
@@ -348,7 +352,7 @@ class Launcher(NativelyCalled):
 
     @property
     def grid(self) -> Grid | GridFunction:
-        """The sizes, or the function of the arguments."""
+        """The sizes, or the function of the arguments that computes them."""
         return self._function or self._sizes
 
     def __call__(self, *args: Any, **keywords: Any) -> Event | None:
@@ -356,10 +360,10 @@ class Launcher(NativelyCalled):
 
         Args:
             args: arrays, numbers and compile-time values.
-            keywords: those by name, and the options ``backend``, ``queue``, ``wait``.
+            keywords: arguments by name; options ``backend``, ``queue``, ``wait``.
 
         Returns:
-            With ``wait=False`` an event to wait for, else None.
+            An event to wait for if ``wait=False``, else None.
 
         Raises:
             LaunchError: the call is wrong; nothing was written.
@@ -380,7 +384,7 @@ class Launcher(NativelyCalled):
             raise at_caller(error) from None
 
     def _be_native(self) -> None:
-        """Let native code answer calls, once there is such."""
+        """Let native code answer calls, if it is available by now."""
         if self._table is None and self._function is None:
             self._table = answer_calls(
                 self, self._shortcuts, self.__call__, self._sizes
@@ -401,10 +405,10 @@ may_be_native(Launcher)
 
 
 def _checks_of(check: object) -> frozenset[str]:
-    """The checks in ``"oob,race"``; none in an empty text.
+    """Return the checks in a text such as ``"oob,race"``; an empty text has none.
 
     Raises:
-        LaunchError: there is no such check.
+        LaunchError: there is no check of a name.
     """
     if not isinstance(check, str):
         problem = f"`check=` is a {type(check).__name__}, but must be a text"
@@ -420,7 +424,7 @@ def _checks_of(check: object) -> frozenset[str]:
 
 
 def _refuse_other_backend(options: Keywords) -> None:
-    """Refuse ``backend="cpu"``: the interpreter is a backend itself."""
+    """Refuse another ``backend=``: the interpreter is a backend itself."""
     name = options.get("backend")
     if name not in (None, INTERPRETER):
         problem = f"`interpret` runs on backend `{INTERPRETER}`, not on `{name}`"
@@ -432,8 +436,8 @@ def _run_with_checks(
 ) -> None:
     """Run a kernel on the interpreter.
 
-    Without checks it is a launch. With checks the arrays are written only if all
-    programs have run and nothing was found.
+    Without checks this is a plain launch. With checks the arrays are written only after
+    all programs have run and all checks have passed.
     """
     executable = loaded.executable
     note_written(stored_objects(args, loaded.stored))

@@ -10,13 +10,7 @@ from xdsl.ir import Block, Dialect
 
 from xetl.backend import find_backend
 from xetl.dialects.kernel_attributes import STAGE
-from xetl.dialects.text import (
-    Function,
-    error_at,
-    functions_of,
-    qualified_name,
-    read_module,
-)
+from xetl.dialects.text import Function, functions_of, qualified_name, read_module
 from xetl.dialects.upstream import gpu
 from xetl.errors import IRError, MissingKernelError, did_you_mean
 from xetl.runtime.call_site import at_caller, errors_at_caller
@@ -25,30 +19,30 @@ from xetl.runtime.usm import DEVICE_BACKEND
 
 
 class Library(Mapping[str, TextKernel]):
-    """The functions of a text by name; ``str()`` is the text in canonical form."""
+    """The kernels of a text by name; ``str()`` is the text in canonical form."""
 
     def __init__(self, text: str) -> None:
         """Parse and verify ``text``.
 
         Raises:
-            IRError: it is wrong.
+            IRError: the text is wrong.
         """
         self._module = read_module(text, _dialects(text))
         functions = functions_of(self._module)
         if _OF_DEVICES.search(text):
             for each in functions:
                 each.attributes[STAGE] = StringAttr(_DEVICE_STAGE)
-        tables = _symbol_tables(text, functions)
+        tables = _side_by_side(functions)
         self._kernels = {
             name: TextKernel(text, function, tables[function.parent])
             for name, function in _named(tables).items()
         }
 
     def __getitem__(self, name: str) -> TextKernel:
-        """The function called ``name``, or ``module::name`` where several are.
+        """Return the kernel called ``name``, or ``module::name`` if several are.
 
         Raises:
-            MissingKernelError: there is none.
+            MissingKernelError: there is no such kernel.
         """
         kernels = self._kernels
         found = kernels.get(name)
@@ -81,11 +75,11 @@ class Library(Mapping[str, TextKernel]):
 
 _DEVICE_STAGE = f"{DEVICE_BACKEND}.xegpu"
 _OF_DEVICES = re.compile(r"!xegpu\.(tensor|mem)_desc\b|\bxegpu\.(load|store)\b")
-"""XeGPU, but for barriers and fences, which XeTile has as well."""
+"""Operations of XeGPU, except barriers and fences, which XeTile has as well."""
 
 
 def _dialects(text: str) -> Sequence[Dialect]:
-    """Of the backend that printed the text, if one did; it is lowered further then."""
+    """Return the dialects of the backend that printed the text, if one did."""
     if _OF_DEVICES.search(text):
         return find_backend(DEVICE_BACKEND).opt_dialects()
     found = re.search(rf'{re.escape(STAGE)} = "(\w+)\.', text)
@@ -95,24 +89,19 @@ def _dialects(text: str) -> Sequence[Dialect]:
 _Tables = dict[Block | None, list[Function]]
 
 
-def _symbol_tables(text: str, functions: list[Function]) -> _Tables:
-    """The functions that stand side by side, by the block around them."""
+def _side_by_side(functions: list[Function]) -> _Tables:
+    """Return the functions of each block."""
     tables: _Tables = {}
     for function in functions:
-        name = function.sym_name.data
-        table = tables.setdefault(function.parent, [])
-        if any(other.sym_name.data == name for other in table):
-            message = f"there are two functions called `{name}`"
-            raise error_at(text, function, message, "X0702")
-        table.append(function)
+        tables.setdefault(function.parent, []).append(function)
     return tables
 
 
 def _named(tables: _Tables) -> dict[str, Function]:
-    """Functions by what users call them.
+    """Return the functions by the names that users call them.
 
-    That is the name in the text; with the name of the module around it in front where
-    several kernels have it.  A kernel comes before a function of the host.
+    That is the name in the text. If several kernels have the same name, the name of the
+    module is put in front. A kernel is preferred to a host function.
     """
     every = [function for table in tables.values() for function in table]
     named: dict[str, Function] = {}
@@ -129,7 +118,7 @@ def _named(tables: _Tables) -> dict[str, Function]:
 
 @errors_at_caller
 def load_mlir(text: str) -> Library:
-    """The kernels of a module of XeTile IR, or of XeGPU at subgroup level.
+    """Load the kernels of a module of XeTile IR, or of XeGPU at subgroup level.
 
     Args:
         text: ``gpu.module``, ``gpu.func`` or ``func.func``, or a module around them.

@@ -1,12 +1,12 @@
-"""Read the log of a launch: prints in the order of programs, the first failed check.
+"""Read the log of a launch: prints in the order of programs, and failed assertions.
 
-A log is a word that counts all its words, then records; a word has 8 bytes:
+A log consists of words of 8 bytes. The first word is their number; records follow:
 
     [number of the operation, program x, y, z, values ...]
 
 Integers are i64, floats the bits of an f64. A record that does not fit is left out.
-Backends emit the code that writes it; no compiler is imported here, so a launch from
-the disk cache prints without loading one.
+Backends emit the code that writes the log. This file imports no compiler, so a launch
+from the disk cache can print without loading one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOG_BYTES = 8 * LOG_WORDS
 HEADER_WORDS = 4
 
 FAILED = "X0820"
-"""An assertion of a kernel."""
+"""The error of a failed assertion of a kernel."""
 
 Entry = Mapping[str, Any]
 
@@ -41,14 +41,14 @@ def make_entry(
     unsigned: Sequence[int] = (),
     where: Sequence[tuple[str, int, int]] = (),
 ) -> dict[str, Any]:
-    """What is needed to make text of an operation's records, as JSON.
+    """Return a description of an operation that formats its records, as JSON.
 
     Args:
-        template: text with a field for each value; of an assertion, its message.
-        values: dtype and shape of each; no shape: a number.
-        error: the code of the error that a record is; None: it is a print.
-        unsigned: the values whose integers have no sign.
-        where: file, line and column, innermost first.
+        template: text with a field for each value; the message of an assertion.
+        values: dtype and shape of each; the shape of a number is None.
+        error: the code of the error that a record stands for; None for a print.
+        unsigned: the indices of the values that are unsigned integers.
+        where: file, line and column of each frame, innermost first.
     """
     return {
         "template": template,
@@ -67,7 +67,7 @@ def make_entry(
 
 @record(frozen=True)
 class Record:
-    """One line of the log: what wrote it, in which program, the finished text."""
+    """One record of the log: its program, its operation and the formatted text."""
 
     program: tuple[int, int, int]
     entry: Entry
@@ -77,12 +77,12 @@ class Record:
 def read_records(
     address: int, entries: Sequence[Entry], room: int = LOG_WORDS
 ) -> list[Record]:
-    """The records of the last launch in the order of its programs, x fastest.
+    """Return the records of the last launch in the order of its programs, x fastest.
 
     Args:
-        address: of the log.
-        entries: what its operations write.
-        room: the words there are.
+        address: the address of the log.
+        entries: descriptions of the operations, by their numbers.
+        room: the words that the log can hold.
     """
     used = ctypes.c_int64.from_address(address).value
     if used == 1:
@@ -115,7 +115,7 @@ def _record(words: Any, entry: Entry, sizes: Sequence[int]) -> Record:
 
 
 def _value(words: Any, value: Mapping[str, Any]) -> Any:
-    """A scalar as Python has it, a vector as NumPy."""
+    """Return a scalar as a Python number, a vector as a NumPy array."""
     name: str = value["dtype"]
     is_float = "f" in name
     numbers = words.view(np.float64) if is_float else words
@@ -144,10 +144,10 @@ def _numpy(name: str, unsigned: bool) -> Any:
 
 
 def show(records: Sequence[Record]) -> None:
-    """Print the lines.
+    """Print the records up to the first error.
 
     Raises:
-        LaunchError: one of them is an error; the first one, in the order of programs.
+        LaunchError: a record is an error: the first one in the order of programs.
     """
     for each in records:
         if each.entry["error"] is not None:

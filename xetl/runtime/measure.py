@@ -1,8 +1,8 @@
 """Measure how long calls take; all timings of xetl use this module.
 
-A call is warmed up, then timed again and again until enough seconds have passed.
-Calls that are over sooner than the clock can tell are timed many at once. Several
-functions take turns, so that noise and the processor's frequency hit all alike.
+A call is warmed up, then timed again and again until enough seconds have passed. Calls
+that are too short for the clock are timed in batches. Several functions take turns, so
+that noise and the processor's frequency affect all of them alike.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from xetl.runtime.call_site import at_caller
 Call = Callable[[], object]
 
 _SHORT = 20e-6
-"""Seconds: calls below take turns in batches of about this length."""
+"""Seconds: shorter calls are timed in batches of about this length."""
 
 _TURN = 5e-3
-"""Seconds of one turn, where several functions take turns."""
+"""Seconds of one turn if several functions take turns."""
 
 _LARGEST_CACHE = 1 << 28
-"""Bytes: no more is read to make caches cold."""
+"""The most bytes that are read to make caches cold."""
 
 _MODES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "median": median,
@@ -45,14 +45,17 @@ def time_calls(
     least: int = 1,
     is_warm: bool = False,
 ) -> list[float]:
-    """The seconds of a call, again and again, after one that does not count.
+    """Time a call again and again, after a first call that does not count.
 
     Args:
-        call: what is timed; if it gives an event, until that has happened.
-        seconds: for how long.
+        call: the function; if it returns an event, the time ends with that.
+        seconds: how long to go on.
         before: called before each call and not timed; calls are then not in batches.
-        least: how many times at least.
+        least: the least number of times.
         is_warm: whether it was called before: then all calls count.
+
+    Returns:
+        The seconds of a call, once for each call or batch.
     """
     if not is_warm:
         _time_batch(call, 1, before)
@@ -69,7 +72,7 @@ def time_calls(
 
 
 def _time_batch(call: Call, count: int, before: Call | None = None) -> float:
-    """Seconds of a call, of ``count`` in a row."""
+    """Return the seconds of a call, as the mean of ``count`` calls in a row."""
     if before is not None:
         before()
     start = perf_counter()
@@ -79,21 +82,21 @@ def _time_batch(call: Call, count: int, before: Call | None = None) -> float:
 
 
 def _finish(call: Call) -> None:
-    """Call, and wait for the event that an asynchronous launch gives."""
+    """Call, and wait for the event that an asynchronous launch returns."""
     wait = getattr(call(), "wait", None)
     if wait is not None:
         wait()
 
 
 class Comparison(Sequence[float]):
-    """Times of several functions, in milliseconds and in their order.
+    """The times of several functions, in milliseconds and in the order of functions.
 
     Attributes:
-        noise: half the range from the first to the third quartile, by function.
+        noise: for each function half the range from the first to the third quartile.
     """
 
     def __init__(self, samples: Mapping[str, list[float]], mode: str) -> None:
-        """Take the milliseconds that were measured, by name of the function."""
+        """Take the measured milliseconds by function, and a key of `_MODES`."""
         self.names = list(samples)
         self._times = [_MODES[mode](each) for each in samples.values()]
         self.noise = [_spread(each) for each in samples.values()]
@@ -197,18 +200,18 @@ def do_bench(
         warmup: milliseconds in which it is called before it is timed.
         rep: milliseconds in which it is timed.
         grad_to_none: tensors whose ``grad`` is set to None before each call.
-        quantiles: such as ``[0.5, 0.2, 0.8]``; these are returned instead.
+        quantiles: such as ``[0.5, 0.2, 0.8]``: these quantiles are returned instead.
         return_mode: ``median``, ``mean``, ``min``, ``max``, or ``all`` times as a list.
-        cache: ``"cold"`` reads a large buffer before each call, so that what the call
-            needs lies in memory; ``"warm"`` leaves the caches as they are.
+        cache: ``"cold"`` reads a large buffer before each call, so that the data of the
+            call are not in a cache; ``"warm"`` leaves the caches as they are.
 
     Returns:
-        The time; with ``quantiles`` or ``all`` a list; of several functions a
-        `Comparison`: their times in order. Printed, it says where the noise exceeds
-        the difference.
+        The time; a list with ``quantiles`` or ``all``; for several functions a
+        `Comparison`: their times in order. Its text names the functions whose
+        difference is smaller than the noise.
 
     Raises:
-        LaunchError: an option has none of its values.
+        LaunchError: an option has a wrong value.
     """
     try:
         functions = _functions(fn)
@@ -244,10 +247,10 @@ def _check_quantiles(quantiles: Any, one: bool) -> None:
 
 
 def _functions(fn: object) -> dict[str, Call]:
-    """What to time, by name.
+    """Return the functions to time, by name.
 
     Raises:
-        LaunchError: it is no function, nor a list of some.
+        LaunchError: ``fn`` is no function, and no list or dict of functions.
     """
     found: dict[str, Any] = {}
     if callable(fn):
@@ -278,7 +281,7 @@ def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
 
 
 def _before(tensors: Sequence[Any] | None, is_cold: bool) -> Call | None:
-    """What runs before each call; None: nothing."""
+    """Return the function to run before each call, or None."""
     if tensors is None and not is_cold:
         return None
     buffer = np.ones(_cache_bytes() // 8 if is_cold else 0)
@@ -292,7 +295,7 @@ def _before(tensors: Sequence[Any] | None, is_cold: bool) -> Call | None:
 
 
 def _cache_bytes() -> int:
-    """Twice the last level of cache, as far as the system says."""
+    """Return twice the size of the L3 cache, or the maximum if it is unknown."""
     try:
         size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
     except (ValueError, OSError):  # not every system knows the name
@@ -303,7 +306,7 @@ def _cache_bytes() -> int:
 def _take_turns(
     functions: Mapping[str, Call], warmup: float, rep: float, before: Call | None
 ) -> dict[str, list[float]]:
-    """Milliseconds of each function; they take turns, one round after the other."""
+    """Time functions in turns, round by round; return the milliseconds of each."""
     for call in functions.values():
         for _ in _until(warmup):
             _finish(call)
@@ -317,7 +320,7 @@ def _take_turns(
 
 
 def _until(seconds: float) -> Iterator[None]:
-    """Once, and again until so many seconds have passed."""
+    """Yield once, and then again until so many seconds have passed."""
     end = perf_counter() + seconds
     yield
     while perf_counter() < end:

@@ -1,10 +1,10 @@
-"""Objects whose calls native code answers, past Python's own way to ``__call__``.
+"""Objects whose calls native code answers, without Python's ``__call__``.
 
-CPython calls an object whose class has the flag "vectorcall" by the address that the
-object itself holds (PEP 590); where that is 0, it calls ``__call__`` as ever. The base
-class made here has room for the address and for a table of what the native code needs
-to know. A backend that has such code says so with `use_native`; the layouts of tables
-are below. Without it, or on another interpreter, `answer` does nothing.
+If a class has the flag "vectorcall", CPython calls its objects by the address that each
+object holds (PEP 590); if the address is 0, CPython calls ``__call__`` as usual. The
+base class made here has room for the address and for the address of a table for the
+native code. A backend that has such code passes it to `use_native`; the layouts of the
+tables are below. Without it, or on another interpreter, calls take the usual way.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 _CODE, TABLE, _SIZE = 16, 24, 32
-"""Bytes to the addresses of code and table, in an object, and to what is behind."""
+"""Offsets, in bytes, of the addresses of code and table in an object, and its size."""
 
-# A table of a launch: words of 64 bits, the grid in three of them.
-# The last one: whether calls that torch is to record go where their records say.
+# The table of a launcher: words of 64 bits, the grid in three of them. The last word
+# tells whether calls that torch records are done by the function of a call's record.
 L_PROCESS, L_LATEST, L_SLOW, L_GRID, L_RECORDS, LAUNCH_WORDS = 0, 1, 2, 3, 6, 7
 
-# What is known of earlier calls: how many, then a record of each, the latest first.
+# Earlier calls: their number, then a record of each, the latest first.
 (
     C_ENTRY,  # the table of the kernel's entry
     C_GIVEN,
@@ -31,39 +31,39 @@ L_PROCESS, L_LATEST, L_SLOW, L_GRID, L_RECORDS, LAUNCH_WORDS = 0, 1, 2, 3, 6, 7
     C_DONE,
     C_REST,
     C_RESTS,
-    C_NAMES,  # how many, and the object of bytes that has their records
+    C_NAMES,  # the number of keywords, then the bytes object with their records
     C_NAMES_AT,
     C_KEY,  # of the shapes of arrays; 0: any
-    C_RECORDED,  # what does calls that torch is to record; 0: the Python function
+    C_RECORDED,  # the function for calls that torch records; 0: the Python function
     CALL_WORDS,
 ) = range(12)
 
 KEY_FACTOR = 0x9E3779B97F4A7C15
-"""By which a key is multiplied before the next number is added."""
+"""The factor of a key before the next number is added."""
 
-# Of each keyword: its name, the place of its value behind the arguments by position,
-# or -1: an option, which must be the very same value.
+# The record of a keyword: its name, the index of its value after the positional
+# arguments, and the value. The index -1 is an option: it must be the identical value.
 N_NAME, N_PLACE, N_VALUE, NAME_WORDS = range(4)
 
-# A table of a plan: then as many objects, the grid among them; then of each tensor its
-# place among these and the address of its elements.
+# The table of a plan: after these words `P_COUNT` objects, the grid among them; then
+# for each tensor its index among these objects and the address of its elements.
 P_PROCESS, P_ENTRY, P_SLOW, P_DONE, P_COUNT, P_TENSORS, P_OBJECTS = range(7)
 
 _OFFSET_AT, _FLAGS_AT, _HAS_VECTORCALL = 56, 168, 1 << 11
 _T_SIZE, _T_LONG_LONG, _READ_ONLY, _IS_BASE_TYPE, _MEMBERS = 19, 17, 1, 1 << 10, 72
-"""Of CPython: places in a type, what it calls kinds of members, flags and slots."""
+"""Constants of CPython: offsets in a type, kinds of members, flags and slots."""
 
 
 class Native(NamedTuple):
-    """What a backend has.
+    """The native code of a backend that answers calls.
 
     Attributes:
-        code: keeps what is at the addresses.
+        code: an object that keeps the memory at the addresses alive.
         launch: address of the code that answers calls of launchers.
-        plan: of plans.
-        process: of what both must know of the process.
-        look_around: to be called after launches that Python has answered: a library
-            whose arrays the code can read may have been loaded.
+        plan: address of the code that answers calls of plans.
+        process: address of the data about the process that both need.
+        look_around: must be called after launches that Python has answered: a library
+            whose arrays the code can read may have been loaded meanwhile.
     """
 
     code: object
@@ -78,17 +78,17 @@ class _Known:
 
 
 def use_native(native: Native) -> None:
-    """Let calls be answered by a backend's code from now on."""
+    """Let the native code of a backend answer calls from now on."""
     _Known.native = native
 
 
 def native() -> Native | None:
-    """What answers calls, if there is such."""
+    """Return the native code that answers calls, or None."""
     return _Known.native
 
 
 def look_around() -> None:
-    """Let native code see libraries that were loaded meanwhile."""
+    """Let native code find libraries that were loaded meanwhile."""
     if _Known.native is not None:
         _Known.native.look_around()
 
@@ -118,7 +118,7 @@ class _Spec(ctypes.Structure):
 
 
 def _make_base() -> Any:
-    """``class NativelyCalled``: two words that are no objects, behind the header."""
+    """Make the class ``NativelyCalled``: after its header it has two plain words."""
     members = (_Member * 4)(
         _Member(b"__vectorcalloffset__", _T_SIZE, _CODE, _READ_ONLY, None),
         _Member(b"native_code", _T_LONG_LONG, _CODE, 0, None),
@@ -134,14 +134,14 @@ def _make_base() -> Any:
 
 
 def _is_known() -> bool:
-    """Whether this is an interpreter whose types look as we believe."""
+    """Whether the types of this interpreter have the layout that this file assumes."""
     if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
         return False
     return "t" not in sys.abiflags
 
 
 class _PlainlyCalled:
-    """A class whose objects are called as all others."""
+    """The base class on other interpreters: its objects are called as usual."""
 
     __slots__ = ("native_code", "native_table")
     native_code: int
@@ -155,7 +155,7 @@ else:
 
 
 def may_be_native(kind: Any) -> None:
-    """Let objects of a class that is derived from `NativelyCalled` be called so."""
+    """Set the flag "vectorcall" of a class that is derived from `NativelyCalled`."""
     if NativelyCalled is _PlainlyCalled:
         return
     flags = ctypes.c_uint64.from_address(id(kind) + _FLAGS_AT)
@@ -165,7 +165,11 @@ def may_be_native(kind: Any) -> None:
 
 
 def answer(called: NativelyCalled, code: int, words: Sequence[int]) -> object:
-    """Let native code answer the calls of an object; its table must live as long."""
+    """Let native code answer the calls of an object.
+
+    Returns:
+        The table of ``words``: the caller must keep it as long as the object lives.
+    """
     made = (ctypes.c_int64 * len(words))(*words)
     called.native_table, called.native_code = ctypes.addressof(made), code
     return made

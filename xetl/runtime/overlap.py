@@ -1,8 +1,8 @@
-"""Which arrays share memory: exact, for any strides.
+"""Find arrays that share memory: exact, for any strides.
 
-The rule (docs/language.md, section 4): the very same view may be given twice; any other
-overlap of a stored argument is refused, and so is a stored argument that overlaps
-itself.
+The rule (docs/language.md, section 4): the same view may be passed twice. A stored
+argument that overlaps another argument in any other way, or that overlaps itself, is
+refused.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ from xetl.backend import Argument, ArrayView
 from xetl.errors import LaunchError
 
 _MAX_WORK = 10_000_000
-"""Beyond this NumPy's exact solver gives up; then two arrays count as overlapping."""
+"""NumPy's exact solver gives up after so much work: then two arrays count as
+overlapping."""
 
 
 def same_view(left: ArrayView, right: ArrayView) -> bool:
-    """Whether both are the very same elements in the same order."""
-    return (
-        left.address == right.address
-        and left.dtype == right.dtype
-        and left.shape == right.shape
-        and left.strides == right.strides
-    )
+    """Whether both have the same address, dtype, shape and strides."""
+    return view_key(left) == view_key(right)
+
+
+def view_key(view: Argument) -> object:
+    """Return a key that is equal for views that are the same; None for a number."""
+    if not isinstance(view, ArrayView):
+        return None
+    return view.address, view.dtype, view.shape, view.strides
 
 
 def overlap(left: ArrayView, right: ArrayView) -> bool:
@@ -45,8 +48,8 @@ def overlaps_itself(view: ArrayView) -> bool:
     if 0 in view.shape or _is_nested(view):
         return False
     array = as_numpy(view)
-    # Two different elements differ first in some dimension. Both may then be moved so
-    # that one of them is at 0 in it, and in all dimensions before.
+    # Let `dim` be the first dimension in which the indices of two elements differ. Both
+    # can be moved by the same indices, so that one is 0 there and in all before.
     for dim, size in enumerate(view.shape):
         if size == 1:
             continue
@@ -62,7 +65,7 @@ def check_stored(
     """Check that the arrays a kernel writes may be written.
 
     Args:
-        names: of the parameters, constants left out.
+        names: names of the arguments, constants left out.
         stored: indices of the arrays that are written.
 
     Raises:
@@ -101,7 +104,7 @@ def _check_writable(name: str, view: ArrayView) -> None:
 
 
 def bounds(view: ArrayView) -> tuple[int, int]:
-    """The first byte of a view, and the first one behind it."""
+    """Return the address of the first byte of a view, and the address of its end."""
     itemsize = view.dtype.itemsize
     low = high = 0
     for size, stride in zip(view.shape, view.strides):
@@ -111,7 +114,7 @@ def bounds(view: ArrayView) -> tuple[int, int]:
 
 
 def _is_nested(view: ArrayView) -> bool:
-    """Whether each dimension steps over all that the shorter steps can reach."""
+    """Whether each stride exceeds the reach of all dimensions with smaller strides."""
     reach = 0
     for step, size in sorted((abs(s), n) for s, n in zip(view.strides, view.shape)):
         if size == 1:
@@ -130,7 +133,7 @@ def _shares(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
 
 
 class _Memory:
-    """A view as NumPy's array protocol states it."""
+    """An object that describes a view by NumPy's array interface."""
 
     def __init__(self, view: ArrayView) -> None:
         itemsize = view.dtype.itemsize
@@ -145,5 +148,5 @@ class _Memory:
 
 
 def as_numpy(view: ArrayView) -> np.ndarray[Any, Any]:
-    """The elements of a view as unsigned integers of their width; it keeps them."""
+    """Return the elements as unsigned integers of their width; they are kept alive."""
     return np.asarray(_Memory(view))

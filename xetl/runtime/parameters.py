@@ -1,4 +1,4 @@
-"""The parameters of a kernel, and which argument of a call belongs to which."""
+"""The parameters of a kernel, and the binding of arguments to them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from xetl.language.source_lines import lines_of
 from xetl.records import record
 
 RESERVED = ("backend", "queue", "wait", "grid", "target", "check", "stage")
-"""Names that mean something else in a launch."""
+"""Names of options of launches, which no parameter may have."""
 
 Args: TypeAlias = Sequence[Any]
 Keywords: TypeAlias = Mapping[str, Any]
-"""What a call gives by position and by name."""
+"""The arguments of a call by name; `Args` are those by position."""
 
 MISSING: Any = inspect.Parameter.empty
-"""Stands for a default or an argument that is not there."""
+"""Stands for a default or an argument that does not exist."""
 
 _CONSTEXPR = re.compile(r"(^|[\w.]*\.)constexpr(\[.*\])?$")
 
@@ -30,7 +30,7 @@ _CONSTEXPR = re.compile(r"(^|[\w.]*\.)constexpr(\[.*\])?$")
 class Parameter:
     """One parameter; ``default`` is `MISSING` if it has none.
 
-    ``is_rest`` says that it is ``*args``, which stands for a tuple.
+    ``is_rest`` is true of ``*args``, whose value is a tuple.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Parameters:
 
     @staticmethod
     def of(fn: Callable[..., Any]) -> Parameters:
-        """Read them off a function.
+        """Return the parameters of a function.
 
         Raises:
             LaunchError: a name is reserved, or there are ``**keywords``.
@@ -75,7 +75,7 @@ class Parameters:
         return any(each.is_rest for each in self.each)
 
     def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
-        """The value of each parameter, in order.
+        """Return the value of each parameter, in order.
 
         Raises:
             LaunchError: an argument is missing, unknown, given twice or too many.
@@ -90,7 +90,7 @@ class Parameters:
             )
         values = list(args[: self.positional])
         values += [parameter.default for parameter in self.each[len(values) :]]
-        if rest:  # it stands behind those by position
+        if rest:  # `*rest` follows the positional parameters
             values[self.positional] = rest
         given = self.positional + 1 if rest else len(args)
         for name, value in keywords.items():
@@ -148,7 +148,7 @@ def _check_declaration(fn: Callable[..., Any], parameter: inspect.Parameter) -> 
 
 
 def _place_of(fn: Callable[..., Any], name: str) -> dict[str, Any]:
-    """Where a parameter stands in its function, by its name after ``def``."""
+    """Return the place of a parameter in the source: its name after ``def``."""
     code: CodeType | None = getattr(fn, "__code__", None)
     if code is None:
         return {}
@@ -173,14 +173,14 @@ def _is_constexpr(fn: Callable[..., Any], parameter: inspect.Parameter) -> bool:
 
 
 def _evaluate(fn: Callable[..., Any], text: str) -> object:
-    """What an annotation written as text means, as far as it matters here."""
-    text = text.strip(" '\"")  # quoted twice where annotations are postponed
+    """Return the value of a text annotation; None if it cannot be evaluated."""
+    text = text.strip(" '\"")  # postponed annotations may be quoted twice
     if _CONSTEXPR.fullmatch(text):
         return constexpr
     names: dict[str, object] = getattr(fn, "__globals__", {})
-    if text.isidentifier():  # as most are: to compile one takes a while
+    if text.isidentifier():  # most are; `eval` takes longer
         return names.get(text)
-    try:  # it may go by another name
+    try:  # constexpr may have another name
         return eval(text, names)
-    except Exception:  # any name or operator may be wrong, and none matters
+    except Exception:  # an annotation that fails is not constexpr
         return None

@@ -1,8 +1,8 @@
-"""Which backend a launch is for, and where it runs: on the host, or on a queue.
+"""Choose the backend of a launch, and where it runs: on the host, or on a queue.
 
-A backend without queues runs on the host, at once, and reads host memory alone. One
-with queues says where (`BackendBase.place`): the user's ``queue=``, or that of the
-arrays, or its own.
+A backend without queues runs on the host, at once, and reads only host memory. A
+backend with queues chooses one (`BackendBase.place`): the user's ``queue=``, or that of
+the arrays, or its own.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def choose_backend(
     target: str | None = None,
     shows: Callable[[BackendBase], bool] | None = None,
 ) -> BackendBase:
-    """The backend of a call.
+    """Choose the backend of a call.
 
-    The one that is named; else that of arrays which live on a device; else the usual
-    one.  Where nothing is launched it may lack what is asked for: then the one that
-    has it.
+    It is the named one; or else that of arrays in device memory; or else the usual one.
+    A call that launches nothing may ask for a target or stage that the usual backend
+    does not have: then it is the first backend that has it.
 
     Args:
         name: ``backend=`` of the call.
-        values: its arguments, as they were given.
-        target: the machine that is asked about.
-        shows: whether a backend has the stage that is asked for.
+        values: the arguments of the call.
+        target: ``target=`` of a call that launches nothing.
+        shows: tells whether a backend has the stage that such a call asks for.
 
     Raises:
         LaunchError: there is no such backend.
@@ -75,14 +75,14 @@ def _checked(name: object) -> str:
 
 
 def _first(has: Callable[[BackendBase], bool], usual: BackendBase) -> BackendBase:
-    """The usual backend if it has something, or if none has; else one that has."""
+    """Return the first backend for which ``has`` is true; the usual one if none is."""
     if has(usual):
         return usual
     return next((each for each in other_backends(usual) if has(each)), usual)
 
 
 class Finished:
-    """The event of a launch that is over when it returns."""
+    """The event of a launch that has finished when it returns."""
 
     done = True
 
@@ -96,10 +96,10 @@ FINISHED = Finished()
 def find_place(
     backend: BackendBase, queue: object, names: Sequence[str], args: Arguments
 ) -> Place | None:
-    """Where a launch with these arguments runs; None: on the host.
+    """Return the queue that a launch with these arguments runs on; None: the host.
 
     Args:
-        queue: what the user gave, or None.
+        queue: the user's ``queue=``, or None.
         args: arrays and numbers, constants left out.
 
     Raises:
@@ -120,8 +120,8 @@ def find_place(
 def run(
     code: Loaded, grid: Grid, args: Arguments, place: Place | None, waits: object = True
 ) -> Event | None:
-    """Run a kernel; the event, if the caller does not wait."""
-    # Before: a kernel that ends with an error may have written as well.
+    """Run a kernel; return the event if the caller does not wait."""
+    # Before the launch: a kernel that fails may have written, too.
     note_written(stored_objects(args, code.stored))
     if place is None:
         code.executable.launch(grid, args)
@@ -140,12 +140,13 @@ def shortcut_entry(
     place: Place | None,
     waits: object,
 ) -> Callable[..., Any] | None:
-    """The shortcut for calls with values of such kinds, at this place, if any.
+    """Return the fast entry for calls with values of these types, or None.
 
     Args:
-        values: one for each parameter.
-        stored: which of them it writes.
-        waits: whether the caller does.
+        values: the values, one for each parameter.
+        stored: the indices of those that the kernel writes.
+        place: the queue of the calls, or None.
+        waits: whether the caller waits.
     """
     if place is None:
         return fast_entry(code.executable, values)
@@ -155,8 +156,8 @@ def shortcut_entry(
 
 
 def _run_on_device(fast: Callable[..., Any], stored: Sequence[int], *args: Any) -> Any:
-    """An entry of a device takes tensors as they are; that of the host does not."""
-    objects = args[3:]  # behind the grid
+    """Call an entry of a device; it takes any tensors, so autograd is checked here."""
+    objects = args[3:]  # after the grid
     if any(map(needs_derivative, objects)):
         return 1
     result = fast(*args)

@@ -1,4 +1,4 @@
-"""What a compiled kernel can say about itself: decisions by line, sizes and times."""
+"""Reports about a compiled kernel: decisions by line, sizes and times."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from xetl.runtime.grid import Grid
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a pass decided.
+    """A decision of a pass.
 
     Attributes:
-        line: of the user's file; 0 where it is not known.
-        topic: what it is about, such as ``brgemm`` or ``packing``.
-        text: what was done, or why not.
-        file: where the line is.
+        line: the line in ``file``; 0 if it is not known.
+        topic: the subject, such as ``brgemm`` or ``packing``.
+        text: what the pass did, or why it did nothing.
+        file: the file of the line.
         source: the text of the line.
     """
 
@@ -40,14 +40,14 @@ class Remark:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What became of a kernel; ``str()`` is the report.
+    """The decisions of the compiler about a kernel; ``str()`` is the report.
 
     Attributes:
         target: the machine it was compiled for.
-        remarks: what was decided, in the order of the lines.
-        file: where the kernel is.
+        remarks: the decisions, in the order of the lines.
+        file: the file of the kernel.
         figures: sizes and times by their names in `Stats`.
-        draw: makes the page; given whether to measure the machine's limits.
+        draw: makes the page; its second argument: whether to measure the machine.
     """
 
     kernel: str
@@ -63,7 +63,7 @@ class Explanation:
     )
 
     def json(self) -> str:
-        """The report as JSON: kernel, backend, target, file, figures, remarks."""
+        """Return as JSON kernel, backend, target, file, figures and remarks."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         remarks = [asdict(each) for each in self.remarks]
         return json.dumps({**plain, "remarks": remarks}, indent=1, default=str)
@@ -71,21 +71,21 @@ class Explanation:
     def html(
         self, path: str | PathLike[str] | None = None, *, roofline: bool = False
     ) -> str:
-        """One HTML page: the source beside the IR of each stage, and pictures.
+        """Make one HTML page: the source beside the IR of each stage, and pictures.
 
-        It compiles the kernel once more, as it is now.
+        This compiles the current source of the kernel again.
 
         Args:
-            path: a file to write it to.
-            roofline: whether to draw what the machine can do, and where the kernel's
-                products stand: of a GPU by its data sheet, of a CPU by measuring this
-                machine, which takes a second.
+            path: a file to write the page to.
+            roofline: whether to draw the roofline of the machine with the kernel's
+                matrix products. The limits of a GPU are from its data sheet; those of
+                this CPU are measured, which takes a second.
 
         Returns:
             The text of the page.
 
         Raises:
-            LaunchError: the kernel is one of a text, or was not seen by this process.
+            LaunchError: it is a text kernel, or the report is from another process.
         """
         if self.draw is None:
             error = LaunchError(
@@ -101,11 +101,11 @@ class Explanation:
         return text
 
     def __getstate__(self) -> dict[str, object]:
-        """All but what draws, which knows the kernel itself."""
+        """Return all attributes except `draw`, which refers to the kernel itself."""
         return {**self.__dict__, "draw": None}
 
     def _repr_html_(self) -> str:
-        """The page in a frame, for notebooks: its style and script stay inside."""
+        """Return the page in a frame for notebooks: its style affects nothing else."""
         if self.draw is None:
             return f"<pre>{import_whole('html').escape(str(self))}</pre>"
         text = import_whole("html").escape(self.html())
@@ -132,20 +132,20 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Stats:
-    """Sizes and times of a compiled kernel; None where it does not apply.
+    """Sizes and times of a compiled kernel; None for those that do not apply.
 
     Attributes:
         target: the machine it was compiled for.
         compile_ms: milliseconds from the Python function to machine code.
         code_bytes: size of the machine code.
         slm_bytes: shared local memory of a workgroup.
-        spill_bytes: what did not fit the registers of a thread.
-        instructions: of the machine code, where a GPU's compiler is at hand.
-        subgroups: of a workgroup, each of which runs that code.
+        spill_bytes: bytes that do not fit the registers of a thread.
+        instructions: the number in the machine code, if a GPU's compiler is installed.
+        subgroups: the number in a workgroup; each of them runs that code.
         grf: registers of a thread, on a GPU.
-        tile_config: how the tiles were cut, on a GPU.
-        expected: what to expect of a launch, on a GPU; of the arrays if there were any,
-            else of arrays of 4096 in each dimension and a grid that fills the GPU.
+        tile_config: the 64 bytes of AMX's tile configuration in hexadecimal, on a CPU.
+        expected: estimates of a launch, on a GPU: with the given arrays, or else with
+            arrays of 4096 in each dimension and a grid that fills the GPU.
     """
 
     kernel: str
@@ -186,7 +186,7 @@ MEASURES = (
     "grf",
     "tile_config",
 )
-"""What `Stats` takes from the facts of an artifact."""
+"""The facts of an artifact that `Stats` holds."""
 
 
 def explain(
@@ -196,7 +196,7 @@ def explain(
     artifact: Artifact,
     signature: Signature,
 ) -> Explanation:
-    """The remarks that the passes left, with the lines they are about."""
+    """Return the remarks of the passes about a kernel, with their lines."""
 
     def draw(said: Explanation, measures: bool) -> str:
         # Imported late: few explanations are looked at as pages.
@@ -216,7 +216,7 @@ def explain_text(
     target: str,
     artifact: Artifact,
 ) -> Explanation:
-    """The remarks about a kernel of a text that has these lines; there is no page."""
+    """Return the remarks about a text kernel; ``lines`` are those of the text."""
     remarks, figures = _said(artifact, file, lambda _, line: lines[line - 1])
     return Explanation(kernel, backend, target, remarks, file, figures)
 
@@ -240,11 +240,11 @@ def stats(
     grid: Grid | None,
     args: Sequence[Argument] | None,
 ) -> Stats:
-    """The facts an artifact holds, and what its backend finds out when asked.
+    """Return the facts of an artifact, and those that its backend measures now.
 
     Args:
-        grid: of a launch, if it is known.
-        args: of a launch; None: they were only described.
+        grid: the grid of a launch, or None.
+        args: the arguments of a launch; None if they were only described.
     """
     maker = find_backend(backend)
     facts = {name: artifact.meta.get(name) for name in MEASURES}

@@ -1,4 +1,4 @@
-"""Calls of a kernel or a function that succeeded: what calls like them try first."""
+"""Shortcuts: earlier calls of a kernel or function, for the fast path of later ones."""
 
 from __future__ import annotations
 
@@ -16,33 +16,32 @@ from xetl.runtime.tensors import note_written
 from xetl.settings import launch_state
 
 OPTIONS = ("backend", "queue", "wait")
-"""What a launch takes besides the parameters of the kernel."""
+"""The keywords of a launch besides the parameters of the kernel."""
 
 _MOST_SHORTCUTS = 8
 
 REFUSED = object()
-"""What `Shortcuts.run` gives if none of them has run."""
+"""The result of `Shortcuts.run` if no shortcut has run the call."""
 
 
 class Shortcut(NamedTuple):
-    """A call that succeeded: one like it may try the native entry first.
+    """A call that succeeded: later calls of the same form try its native entry first.
 
-    The entry itself checks every argument, and compile-time values by identity; what
-    is compared here is the form of the call.
+    The entry itself checks all arguments, compile-time values by identity. Only the
+    form of the call is compared here.
 
     Attributes:
         fast: the entry (`xetl.backend.Executable.fast`, or `fast_at` of a queue).
-        given: how many arguments were given by position.
-        keywords: the names given by keyword; of options, also the values.
-        names: of the further parameters, if there are keywords.
-        rest: their defaults; without keywords those at the end may be left out.
-        state: the settings that held.
-        unchanged: says whether captured globals are what they were; None: there are
-            none.
+        given: the number of positional arguments.
+        keywords: the keywords of the call; only options have their values.
+        names: the names of the other parameters, if there are keywords.
+        rest: their defaults; without keywords trailing ones may be left out.
+        state: the settings at the time of the call.
+        unchanged: tells whether captured globals are unchanged; None: there are none.
         stored: position and name of each parameter that the kernel writes.
-        key: of the shapes of arrays (`shapes_key`); 0: the entry takes other ones, too.
-        recorded: does calls that differ only in that torch is to record them; None: the
-            function itself does.
+        key: the key of the shapes of arrays (`shapes_key`); 0: any shapes.
+        recorded: the function for calls that differ only in that torch records them;
+            None: the function itself does these.
     """
 
     fast: Callable[..., Any]
@@ -58,16 +57,16 @@ class Shortcut(NamedTuple):
 
     @property
     def done(self) -> object:
-        """What a call gives that the entry has done."""
+        """The result of a call that the entry has run."""
         return None if self.keywords.get("wait", True) else FINISHED
 
     def stored_of(self, args: Args, keywords: Keywords) -> Iterator[Any]:
-        """What such a call gives for the parameters that the kernel writes."""
+        """Yield the arguments of such a call for the parameters that are written."""
         for position, name in self.stored:
             yield args[position] if position < len(args) else keywords.get(name)
 
     def has(self, given: Keywords) -> bool:
-        """Whether it is for calls with such keywords."""
+        """Whether the keywords of a call have the same names, and the same options."""
         known = self.keywords
         if given.keys() != known.keys():
             return False
@@ -75,24 +74,24 @@ class Shortcut(NamedTuple):
 
 
 class Shortcuts:
-    """The latest calls of a kernel that succeeded, also as native code reads them."""
+    """The latest calls of a kernel that succeeded, also in a form for native code."""
 
     def __init__(self) -> None:
-        # One item, which is replaced as a whole: readers hold Python's lock only.
+        # One item, replaced as a whole: readers have no lock except Python's own.
         self._latest: list[_Latest] = [_NONE]
 
     @property
     def known(self) -> tuple[Shortcut, ...]:
-        """All, the latest first."""
+        """All shortcuts, the latest first."""
         return self._latest[0][1]
 
     @property
     def address(self) -> int:
-        """Of the list whose item native code reads."""
+        """The address of the list whose item native code reads."""
         return id(self._latest)
 
     def put(self, new: Shortcut, most: int = _MOST_SHORTCUTS) -> None:
-        """Put ``new`` in front, without an older one for the same calls."""
+        """Put ``new`` in front, and remove an older one for the same calls."""
         _, known, records = self._latest[0]
         kept = [
             (old, record)
@@ -104,21 +103,24 @@ class Shortcuts:
         self._latest[0] = _as_item([(new, _record_of(new)), *kept][:most])
 
     def forget(self, old: Shortcut) -> None:
-        """Forget one of them."""
+        """Remove one of them."""
         _, known, records = self._latest[0]
         pairs = zip(known, records)
         self._latest[0] = _as_item([pair for pair in pairs if pair[0] is not old])
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Remove all of them."""
         self._latest[0] = _NONE
 
     def run(self, grid: Grid, args: Args, keywords: Keywords) -> Any:
-        """Run the kernel by one of them; `REFUSED`: nothing was done."""
+        """Run the call by one of the shortcuts; return `REFUSED` if none could."""
         return self._run(grid, args, keywords)[0]
 
     def run_on_plain(self, grid: Grid, args: Args, keywords: Keywords) -> Any:
-        """The same on values that native entries take, if these are others."""
+        """Do the same as `run` with values converted for native entries.
+
+        Return `REFUSED` if no value has to be converted, or if one cannot be.
+        """
         seen = plain_values([*args, *keywords.values()]) if self.known else None
         if seen is None:
             return REFUSED
@@ -150,11 +152,11 @@ class Shortcuts:
 
 
 class _Record(NamedTuple):
-    """A call as native code reads it.
+    """A shortcut in the form that native code reads.
 
     Attributes:
-        words: see `xetl.runtime.native_calls`; none: the entry is not native.
-        names: the words of its keywords, to which those words point.
+        words: see `xetl.runtime.native_calls`; empty if the entry is not native.
+        names: the words of its keywords; ``words`` has their address.
     """
 
     words: bytes
@@ -177,13 +179,15 @@ def answer_calls(
     """Let native code answer the calls of an object that are like earlier ones.
 
     Args:
+        called: the object.
         known: earlier calls.
-        slow: what does the others.
-        grid: what the entries take before the arguments.
-        records: whether calls that torch is to record go where an earlier one says.
+        slow: the function for all other calls.
+        grid: the first arguments of the entries.
+        records: whether `Shortcut.recorded` does the calls that torch records.
 
     Returns:
-        What must live as long as the object; None: there is no native code, or not yet.
+        An object that must live as long as ``called``; None if there is no native code
+        (yet).
     """
     code = layout.native()
     if code is None:
@@ -193,7 +197,7 @@ def answer_calls(
 
 
 def shapes_key(values: Args, kinds: Collection[type]) -> int:
-    """A number that tells calls by the shapes of arrays; native code has it, too."""
+    """Return a hash of the shapes of all arrays; native code computes the same."""
     key = 0
     for each in values:
         if type(each) in kinds:
@@ -203,7 +207,7 @@ def shapes_key(values: Args, kinds: Collection[type]) -> int:
 
 
 def entry_table(fast: object) -> int | None:
-    """The address of the table of a native entry; None: it is another function."""
+    """Return the address of a native entry's table; None for other functions."""
     if type(fast) is not BuiltinFunctionType or type(fast.__self__) is not bytes:
         return None
     return id(fast.__self__)

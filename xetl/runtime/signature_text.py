@@ -1,9 +1,8 @@
 """Arguments described by text, for compiling without arrays: ``bf16[M,64] f32[64]^T``.
 
 ``f32[M,K]`` is a row-major array, ``f32[M,K]^T`` a column-major one; ``i64`` or ``f32``
-alone is a number, ``None`` is None, ``(f32[M,N], f32[N])`` is a tuple. Equal names say
-equal sizes and numbers fix them; code is the same for all sizes, so they only have to
-be consistent.
+alone is a number, ``None`` is None, ``(f32[M,N], f32[N])`` is a tuple. Equal names mean
+equal sizes, and a number is a size. Neither is checked: code is the same for all sizes.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ _EXAMPLE = 'such as "bf16[M,4096] bf16[4096,N] f32[M,N] i64 None"'
 
 @record(frozen=True)
 class Described:
-    """One argument by its description; ``dims`` is None for a number."""
+    """The description of one argument; ``dims`` is None for a number."""
 
     dtype: DType
     dims: tuple[str, ...] | None
     column_major: bool = False
 
     def param(self, name: str) -> RuntimeParam:
-        """What it is as the parameter called ``name``."""
+        """Return it as the parameter called ``name``."""
         if self.dims is None:
             kind = cast('Literal["i64", "f64", "i1"]', _KINDS[self.dtype.kind])
             return ScalarParam(name, kind)
@@ -48,11 +47,15 @@ class Described:
 
 
 Description = Described | None | tuple[Any, ...]
-"""Of one argument; a tuple holds others."""
+"""The description of one argument; a tuple holds those of its items."""
 
 
 def parse(text: str) -> list[Description]:
-    """The arguments ``text`` describes; a LaunchError if it cannot be read."""
+    """Return the arguments that a text describes.
+
+    Raises:
+        LaunchError: the text cannot be read.
+    """
     stack: list[list[Description]] = [[]]
     position = 0
     stripped = text.rstrip()
@@ -103,12 +106,12 @@ def _wrong(text: str, why: str, help: str | None = None) -> LaunchError:
 def describe(
     text: str, parameters: Parameters, known: Collection[str]
 ) -> dict[str, Description]:
-    """The descriptions in a text by the names of their parameters.
+    """Return the descriptions in a text by the names of their parameters.
 
     Args:
-        text: what `parse` reads.
-        parameters: of the kernel; those that are no constexpr are described.
-        known: names of parameters that are given otherwise.
+        text: a text for `parse`.
+        parameters: those of the kernel; a text describes those that are no constexpr.
+        known: names of parameters that have a value already.
 
     Raises:
         LaunchError: there are more descriptions than parameters.

@@ -1,12 +1,14 @@
-"""From the values of a call to what a kernel is compiled for, and what it is given.
+"""Specialisation: which properties of its arguments a kernel is compiled for.
 
-Arrays count by dtype, rank and the dimension whose stride is 1, numbers by being an
-integer, a float or a condition; everything else is a compile-time value.
+Of an array these are dtype, rank and the dimension whose stride is 1; of a number
+whether it is an integer, a float or a bool. All other arguments are compile-time
+values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
 
@@ -28,7 +30,7 @@ from xetl.language.signature import (
 from xetl.records import record
 from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
 from xetl.runtime.constants import constant_of, typed
-from xetl.runtime.overlap import same_view
+from xetl.runtime.overlap import view_key
 from xetl.runtime.parameters import MISSING, Parameter, Parameters
 from xetl.runtime.signature_text import Described
 from xetl.runtime.structured import is_structure, take_apart
@@ -40,11 +42,11 @@ _I64 = range(-(1 << 63), 1 << 63)
 
 @record(frozen=True)
 class Specialization:
-    """What a call asks for.
+    """The specialisation of one call: the signature to compile for, and its arguments.
 
     Attributes:
         args: the runtime values, constants left out.
-        names: of the parameters they belong to.
+        names: the names of their parameters.
         key: equal for calls that can use the same code, and for no others.
         values: the objects of the call, one for each of the signature's parameters.
     """
@@ -56,9 +58,8 @@ class Specialization:
     values: tuple[Any, ...]
 
     def positions(self, stored: Collection[int]) -> list[int]:
-        """Which parameters some runtime values belong to."""
-        params = self.signature.params
-        runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
+        """Return the indices of the parameters that some runtime values belong to."""
+        runtime = list(self.signature.runtime)
         return [runtime[index] for index in sorted(stored)]
 
 
@@ -66,7 +67,7 @@ def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
     """Classify the value of each parameter.
 
     Raises:
-        LaunchError: one is of a kind or dtype that kernels cannot take.
+        LaunchError: a value has a type or dtype that kernels cannot take.
     """
     found: list[_Classified] = []
     tuples: list[TupleParam] = []
@@ -81,15 +82,12 @@ def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
             found.append(_classify(parameter, value))
     args = [arg for _, arg in found if arg is not None]
     params = with_aliases([param for param, _ in found], args)
-    names = [p.name for p in params if not isinstance(p, ConstParam)]
+    signature = Signature(tuple(params), tuple(tuples))
+    names = tuple(each.name for each in signature.runtime.values())
     key = tuple(typed(p.value) if isinstance(p, ConstParam) else p for p in params)
     objects = list(leaves_of(parameters, values)) if tuples else values
     return Specialization(
-        Signature(tuple(params), tuple(tuples)),
-        tuple(args),
-        tuple(names),
-        (*key, *tuples),
-        tuple(objects),
+        signature, tuple(args), names, (*key, *tuples), tuple(objects)
     )
 
 
@@ -103,7 +101,7 @@ def _has_parts(parameter: Parameter, value: Any) -> bool:
 
 
 def leaves_of(parameters: Parameters, values: Sequence[Any]) -> Iterator[Any]:
-    """The objects of a call, of structures what is in them."""
+    """Yield the objects of a call; for a structure, the objects in it."""
     for parameter, value in zip(parameters.each, values):
         if _has_parts(parameter, value):
             yield from leaves([value])
@@ -112,7 +110,7 @@ def leaves_of(parameters: Parameters, values: Sequence[Any]) -> Iterator[Any]:
 
 
 def _classify_leaf(path: str, value: Any, is_constant: bool) -> _Classified:
-    """What is in a structure; in those with fields numbers are constants."""
+    """Classify a leaf of a structure; in one with fields numbers are constants."""
     parameter = Parameter(path, MISSING, is_constexpr=False)
     if not is_constant or isinstance(value, Described):
         return _classify(parameter, value)
@@ -165,7 +163,7 @@ def _scalar(name: str, value: object) -> tuple[ScalarParam, int | float] | None:
 
 
 def _dtype_of_class(value: object) -> DType | None:
-    """``np.float32``, ``np.dtype("f4")`` and ``torch.float32`` name a dtype, too."""
+    """Return the dtype of ``np.float32``, ``np.dtype("f4")`` or ``torch.float32``."""
     kind = type(value)
     is_class = isinstance(value, type) and issubclass(value, np.generic)
     is_torch = kind.__module__ == "torch" and kind.__name__ == "dtype"
@@ -198,23 +196,16 @@ def with_aliases(
 ) -> list[Param]:
     """Number the groups of arrays that are the very same view."""
     if not args:
-        return [*params]  # of a signature in words: nothing is known to be the same
+        return [*params]  # a signature string: no array is known to be the same
     positions = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
     views = {i: v for i, v in zip(positions, args) if isinstance(v, ArrayView)}
-    groups: list[list[int]] = []
+    groups: dict[object, list[int]] = {}
     for index, view in views.items():
-        for group in groups:
-            if same_view(views[group[0]], view):
-                group.append(index)
-                break
-        else:
-            groups.append([index])
-    shared = [group for group in groups if len(group) > 1]
+        groups.setdefault(view_key(view), []).append(index)
+    shared = [group for group in groups.values() if len(group) > 1]
     result = list(params)
     for number, group in enumerate(shared):
         for index in group:
             old = cast("ArrayParam", params[index])
-            result[index] = ArrayParam(
-                old.name, old.dtype, old.rank, old.unit_dim, number
-            )
+            result[index] = replace(old, alias=number)
     return result

@@ -1,4 +1,4 @@
-"""Structures among the arguments of a call, taken apart."""
+"""Structures (tuples, dataclasses) among the arguments of a call, taken apart."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from xetl.runtime.parameters import Parameters
 from xetl.runtime.signature_text import Described
 
 _MOST = 256
-"""Leaves of a structure: more are data, which belongs into an array."""
+"""The most leaves of a structure: larger ones are data, which belong into an array."""
 
 Leaf = Callable[[str, Any, bool], None]
-"""Takes what is in a structure: its name, the value, whether numbers are constants."""
+"""Receives each leaf: its name, its value, and whether a number is a constant."""
 
 
 def is_structure(name: str, value: object) -> bool:
     """Whether a value is taken apart: it has fields, or holds arrays.
 
-    Lists and tuples of numbers alone are none: they are data, or constants.
+    Lists and tuples of only numbers are no structures: they are data, or constants.
     """
     if fields_of(value) is not None:
         return True
@@ -37,10 +37,10 @@ def is_structure(name: str, value: object) -> bool:
 
 
 def take_apart(name: str, value: object, leaf: Leaf) -> TupleParam:
-    """Give all that a structure holds to ``leaf``, and say how it was put together.
+    """Pass all leaves of a structure to ``leaf``; return how it is composed of them.
 
     Raises:
-        LaunchError: it holds too much.
+        LaunchError: the structure has too many leaves.
     """
     if sum(1 for _ in islice(leaves([value]), _MOST + 1)) > _MOST:
         problem = f"`{name}` holds more than the {_MOST} values that a kernel takes"
@@ -68,10 +68,11 @@ def _take_apart(name: str, value: object, leaf: Leaf, is_constant: bool) -> Tupl
 
 
 class Form(NamedTuple):
-    """What a structure must be like to be taken apart as an earlier one was.
+    """The form of a structure: two of the same form can be taken apart the same way.
 
     Attributes:
-        names: of its fields; None: it has items.
+        kind: its class.
+        names: the names of its fields; None: it has items instead.
         items: the form of each item, None for those that are no structures.
     """
 
@@ -80,7 +81,7 @@ class Form(NamedTuple):
     items: tuple[Form | None, ...]
 
     def put(self, value: Any, found: list[Any]) -> bool:
-        """Append what is in ``value``; whether it has this form."""
+        """Append the leaves of ``value``; return whether it has this form."""
         if type(value) is not self.kind:
             return False
         if self.names is not None:
@@ -96,7 +97,7 @@ class Form(NamedTuple):
 
 
 def form_of(value: Any) -> Form | None:
-    """The form of a structure; None of anything else."""
+    """Return the form of a structure; None for any other value."""
     items = items_by_path("", value)
     if items is None:
         return None
@@ -112,13 +113,14 @@ def flat_entry(
     values: Sequence[Any],
     given: int,
 ) -> Callable[..., Any]:
-    """The shortcut for calls like one with structures, all by position.
+    """Return a fast entry for positional calls like an earlier one with structures.
 
     Args:
-        fast: the entry that takes what is in them (`xetl.backend.Executable.fast`).
-        tuples: which of them are taken apart.
-        values: of the parameters in the earlier call.
-        given: how many arguments it had by position.
+        fast: the entry that takes their leaves (`xetl.backend.Executable.fast`).
+        parameters: the parameters of the kernel.
+        tuples: the structures of the earlier call.
+        values: the values of the parameters in the earlier call.
+        given: the number of its positional arguments.
     """
     names = {each.name for each in tuples}
     forms = [
@@ -152,10 +154,11 @@ def _run_flat(
 
 
 def places_of(names: Sequence[str], parameters: Parameters) -> list[tuple[int, str]]:
-    """Where a call has the arguments called so, of those that are in no structure.
+    """Return index and name of the arguments with these names that are no leaves.
 
     Args:
-        names: such as ``Y`` or, of ``*rest``, ``rest[1]``.
+        names: such as ``Y``, or ``rest[1]`` for an item of ``*rest``.
+        parameters: the parameters of the kernel.
     """
     known = {each.name: i for i, each in enumerate(parameters.each) if not each.is_rest}
     for each in parameters.each:

@@ -1,6 +1,6 @@
-"""Tensors of torch: where their elements are, and what autograd must be told.
+"""Tensors of torch: views of their elements, and their treatment by autograd.
 
-torch is never imported here: whoever passes a tensor has imported it.
+torch is never imported here: a caller that passes a tensor has imported it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUPPORTED = (
     "bool, int8 to int64, uint8 to uint64, float8_e4m3fn, float8_e5m2, float16,"
     " bfloat16, float32, float64"
 )
-"""Dtypes of arrays."""
+"""The dtypes of arrays, for errors."""
 
 
 def check_rank(rank: int, name: str) -> None:
@@ -41,19 +41,19 @@ def is_tensor(obj: object) -> bool:
 
 
 def is_plain_tensor(obj: object) -> bool:
-    """Whether ``obj`` is of torch's own classes, which answer as torch does."""
+    """Whether the class of ``obj`` is torch's own, so that its methods are, too."""
     torch: Any = sys.modules.get("torch")
     return torch is not None and type(obj) in (torch.Tensor, torch.nn.Parameter)
 
 
 def describe_tensor(tensor: Any, name: str) -> ArrayView:
-    """Where the elements of a tensor are.
+    """Return the view of a tensor.
 
     Args:
-        name: what an error calls it.
+        name: its name in errors.
 
     Raises:
-        LaunchError: kernels cannot read it, or it takes part in automatic derivatives.
+        LaunchError: kernels cannot read it, or torch is to differentiate it.
     """
     torch = sys.modules["torch"]
     try:
@@ -77,19 +77,20 @@ def describe_tensor(tensor: Any, name: str) -> ArrayView:
         where = (plain.data_ptr(), dtype, shape, strides)
     except LaunchError:
         raise
-    except Exception:  # torch says in many ways that there are no elements to see
+    except Exception:  # torch has many errors for tensors without elements
         raise _no_elements(tensor, name) from None
     return ArrayView(*where, False, tensor, memory)
 
 
 def note_written(objects: Iterable[object]) -> None:
-    """Tell autograd that the elements of those that are tensors change.
+    """Tell autograd that the elements of tensors change.
 
-    Were such a tensor saved for a derivative, torch would else compute it of the new
-    elements.
+    Otherwise torch would use the new elements of a tensor that was saved for a
+    derivative, which would be wrong.
 
     Args:
-        objects: the arrays that a kernel stores to, as the user gave them.
+        objects: the user's arrays that a kernel stores to; others than tensors are
+            ignored.
     """
     torch = sys.modules.get("torch")
     if torch is None:
@@ -100,7 +101,7 @@ def note_written(objects: Iterable[object]) -> None:
 
 
 def stored_objects(args: Arguments, stored: Collection[int]) -> Iterable[object]:
-    """What the user passed for the arguments that a kernel stores to."""
+    """Yield the user's objects for the arguments that a kernel stores to."""
     for index in stored:
         arg = args[index]
         if isinstance(arg, ArrayView):
@@ -108,10 +109,11 @@ def stored_objects(args: Arguments, stored: Collection[int]) -> Iterable[object]
 
 
 def tensor_as_array(torch: Any, tensor: Any) -> Any:
-    """A NumPy array over the memory of a tensor, ten times as fast as the description.
+    """Return a NumPy array over a tensor's memory, ten times as fast as the view.
 
     Raises:
-        TypeError, RuntimeError: it cannot be seen so, or must be refused.
+        TypeError, RuntimeError: NumPy cannot share the memory, or the tensor must be
+            refused.
     """
     if not is_plain_tensor(tensor):
         raise TypeError
@@ -119,9 +121,9 @@ def tensor_as_array(torch: Any, tensor: Any) -> Any:
         if torch.is_grad_enabled():
             raise TypeError
         tensor = tensor.detach()
-    if not _is_allocated(tensor):  # `numpy` would give other memory
+    if not _is_allocated(tensor):  # `numpy` would return other memory
         raise TypeError
-    if tensor.dtype is torch.bfloat16:  # which NumPy does not know by itself
+    if tensor.dtype is torch.bfloat16:  # NumPy has no such dtype
         return tensor.view(torch.int16).numpy().view(bf16.numpy)
     if tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
         dtype = _of_torch(str(tensor.dtype))
@@ -132,7 +134,7 @@ def tensor_as_array(torch: Any, tensor: Any) -> Any:
 
 
 def _as_plain(torch: Any, tensor: Any, name: str) -> Any:
-    """The tensor without what a class of the user adds to it."""
+    """Return the tensor as a plain `torch.Tensor`, without a user's subclass."""
     kind = cast("Any", type(tensor))
     if kind is torch.Tensor:
         return tensor
@@ -177,14 +179,14 @@ def _check_kind(torch: Any, tensor: Any, name: str) -> None:
 
 
 def _check_derivatives(torch: Any, tensor: Any, name: str) -> None:
-    """Refuse what torch is to differentiate: a kernel leaves no trace there."""
+    """Refuse a tensor that torch is to differentiate: it does not record kernels."""
     if tensor.requires_grad and torch.is_grad_enabled():
         raise _derivative_error(name)
     refuse_tangent(torch, tensor, name)
 
 
 def refuse_tangent(torch: Any, tensor: Any, name: str) -> None:
-    """Refuse what torch differentiates forwards, which would get a tangent of zeros."""
+    """Refuse a tensor with a tangent: forward mode would take its derivative as 0."""
     forward = torch.autograd.forward_ad
     if forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None:
         problem = f"`{name}` has a tangent, but kernels have no derivatives"
@@ -193,7 +195,7 @@ def refuse_tangent(torch: Any, tensor: Any, name: str) -> None:
 
 
 def needs_derivative(obj: object) -> bool:
-    """Whether it is a tensor that torch is to differentiate."""
+    """Whether ``obj`` is a tensor that torch is to differentiate."""
     torch: Any = sys.modules.get("torch")
     given: Any = obj
     if torch is None or not isinstance(obj, torch.Tensor):
@@ -202,7 +204,7 @@ def needs_derivative(obj: object) -> bool:
 
 
 def _derivative_error(name: str) -> LaunchError:
-    """The error for a tensor that requires a gradient."""
+    """Return the error for a tensor that requires a gradient."""
     return LaunchError(
         f"`{name}` requires a gradient, but kernels have no derivatives",
         code="X0838",
@@ -212,7 +214,7 @@ def _derivative_error(name: str) -> LaunchError:
 
 
 def _is_allocated(tensor: Any) -> bool:
-    """Whether a tensor has the memory of all of its elements."""
+    """Whether the storage of a tensor holds all of its elements."""
     size: int = tensor.nbytes
     if size == 0:
         return True
@@ -232,12 +234,11 @@ def _of_torch(name: str) -> DType | None:
 
 
 def hide_from_dynamo(*functions: Any) -> None:
-    """Let ``torch.compile`` call these functions as they are, and what they call.
+    """Make ``torch.compile`` run these functions, and their callees, uncompiled.
 
-    The attributes are what `torch.compiler.disable` sets; they break the graph where
-    such a function is called. Functions that break it are then run in the
-    interpreter, where torch would try to compile each one; that is switched off for
-    those it has not met, as soon as torch is there.
+    The attributes are those that `torch.compiler.disable` sets: a call of such a
+    function breaks the graph. The function then runs in the interpreter, where torch
+    would try to compile it. `settle_dynamo` prevents that when torch is imported.
     """
     for function in functions:
         function._torchdynamo_disable = True
@@ -247,11 +248,11 @@ def hide_from_dynamo(*functions: Any) -> None:
 
 
 def settle_dynamo() -> None:
-    """Tell torch, if it is loaded, what it is not to compile."""
+    """Tell torch, if it is imported, which functions it must not compile."""
     if not _hidden:
         return
     torch: Any = sys.modules.get("torch")
-    with suppress(AttributeError):  # it is not loaded, or not yet, or of another form
+    with suppress(AttributeError):  # not imported, not completely, or another version
         hooks = torch._C._dynamo.eval_frame
         skip = hooks._FrameAction.SKIP
         strategy = hooks._FrameExecStrategy(skip, skip)

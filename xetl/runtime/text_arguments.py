@@ -1,4 +1,4 @@
-"""The arguments of a kernel that was written as text: its types say what fits."""
+"""Arguments of text kernels: checks against the types of the function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
     FunctionType,
-    IndexType,
     IntegerType,
     MemRefType,
     NoneAttr,
@@ -18,7 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from xetl.backend import ArrayView
-from xetl.dialects.base import is_memref
+from xetl.dialects.base import is_memref, is_number
 from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.errors import LaunchError
 from xetl.language.dtypes import BY_NAME, DType
@@ -28,13 +27,13 @@ from xetl.runtime.specialize import Specialization, with_aliases
 
 
 def aliases_of(signature: Signature) -> list[int]:
-    """A number for each argument, equal for the very same view, else -1."""
+    """Return for each argument the number of its group of same views, or -1."""
     found = [getattr(param, "alias", None) for param in signature.params]
     return [-1 if alias is None else alias for alias in found]
 
 
 def why_not_launchable(kernel: str, type_: FunctionType) -> LaunchError | None:
-    """What keeps a function of this type from being launched, if anything does."""
+    """Return the error if a function of this type cannot be launched, else None."""
     wrong = next((t for t in type_.inputs if not _can_be_given(t)), None)
     if wrong is None and not type_.outputs.data:
         return None
@@ -46,12 +45,8 @@ def why_not_launchable(kernel: str, type_: FunctionType) -> LaunchError | None:
 def _can_be_given(type_: Attribute) -> bool:
     if is_memref(type_):
         element = type_.element_type
-        return memory_space_of(type_) != 3 and _is_number(element)
-    return _is_number(type_)
-
-
-def _is_number(type_: Attribute) -> bool:
-    return isinstance(type_, IntegerType | IndexType | AnyFloat)
+        return memory_space_of(type_) != 3 and is_number(element)
+    return is_number(type_)
 
 
 def bind(
@@ -74,7 +69,7 @@ def bind(
 
 
 def for_any(names: Sequence[str], types: Sequence[Attribute]) -> Specialization:
-    """What to compile for when there are no arguments: the types say enough."""
+    """Return what to compile for without arguments, from the types of the function."""
     params: list[ArrayParam | ScalarParam] = []
     for name, type_ in zip(names, types):
         if is_memref(type_):
@@ -87,7 +82,7 @@ def for_any(names: Sequence[str], types: Sequence[Attribute]) -> Specialization:
 
 
 def with_sizes(signature: Signature, types: Sequence[Attribute]) -> Signature:
-    """With the numbers in the types, which `bind` would check at a launch."""
+    """Return the signature with the sizes in the types, which a launch would check."""
     params = list(signature.params)
     for place, (param, type_) in enumerate(zip(signature.params, types)):
         if isinstance(param, ArrayParam) and is_memref(type_):
@@ -99,7 +94,10 @@ def with_sizes(signature: Signature, types: Sequence[Attribute]) -> Signature:
 
 
 def _unit_dim(type_: MemRefType[Attribute]) -> int | None:
-    """As `xetl.runtime.arrays.unit_dim` of an array of more than one element."""
+    """Do the same as `xetl.runtime.arrays.unit_dim`, for a type.
+
+    Unknown sizes count as more than one element.
+    """
     shape, strides = type_.get_shape(), strides_of(type_) or ()
     if not shape:
         return 0
@@ -143,7 +141,7 @@ def _integer(name: str, type_: Attribute, given: Any) -> int:
         raise LaunchError(problem, code="X0805")
     if bits == 1:
         return bool(given)
-    # 64 bits without sign travel as the signed number of the same bits.
+    # Unsigned numbers of 64 bits are passed as the signed number of the same bits.
     return given - (1 << 64) if given >= 1 << 63 else int(given)
 
 
@@ -174,7 +172,7 @@ def _array(name: str, type_: MemRefType[Attribute], given: Any) -> ArrayView:
 
 
 def _flat(name: str, type_: Attribute, view: ArrayView) -> ArrayView:
-    """An array behind ``memref<f16>``: any number of elements without gaps."""
+    """Return a flat view for ``memref<f16>``: any number of contiguous elements."""
     step = 1
     for extent, stride in zip(reversed(view.shape), reversed(view.strides)):
         if extent > 1 and stride != step:
@@ -210,7 +208,7 @@ def _check_strides(name: str, type_: MemRefType[Attribute], view: ArrayView) -> 
     for dim in reversed(range(len(strides))):
         wanted = strides[dim]
         if wanted is None and isinstance(type_.layout, NoneAttr):
-            wanted = step  # rows one behind the other, however long they are
+            wanted = step  # without a layout a memref is contiguous
         step *= view.shape[dim]
         if wanted not in (None, view.strides[dim]) and view.shape[dim] > 1:
             raise LaunchError(

@@ -47,10 +47,10 @@ from xetl.transforms.legalize_text import LegalizeTextPass
 
 
 def refused(error: Exception, backend: str) -> XetlError:
-    """An `IRError` for whatever stopped a lowering.
+    """Convert an exception of a lowering to an `IRError`.
 
-    Passes are written for what the front end makes. Where a text has something else,
-    the operation they were looking at is found in the frames of the error.
+    Passes expect the IR that the front end makes. If a text has other operations, a
+    pass may raise anything; its frames show the operation that it was looking at.
     """
     if isinstance(error, XetlError) and not error.code.startswith("X09"):
         return error
@@ -63,7 +63,7 @@ def refused(error: Exception, backend: str) -> XetlError:
 
 
 def _operation_of(error: BaseException) -> Operation | None:
-    """The operation that the innermost frame with one was looking at."""
+    """Return an operation of the text in the innermost frame that has one, or None."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     for frame in reversed(frames):
         for value in frame.f_locals.values():
@@ -83,15 +83,15 @@ _OPTIONS = ("backend", "target", "queue", "wait")
 def _behind_types(
     fast: Callable[..., int], types: Sequence[Attribute], args: Args
 ) -> Callable[..., int]:
-    """The native entry for calls like one with ``args``, which has succeeded.
+    """Return an entry for calls like an earlier one with ``args``.
 
-    The entry knows neither sizes in types nor the width of integers: what differs there
-    is refused before, as the entry refuses it, by 1.
+    The native entry ``fast`` checks neither the sizes in types nor the width of
+    integers. The result checks them first, and returns 1 to refuse a call.
     """
     array_class = np.ndarray
     arrays: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
     numbers: list[tuple[int, int, int]] = []
-    for place, (type_, given) in enumerate(zip(types, args), 3):  # behind the grid
+    for place, (type_, given) in enumerate(zip(types, args), 3):  # after the grid
         if type(given) is array_class:
             array = cast("np.ndarray[Any, Any]", given)
             arrays.append((place, array.shape, array.strides))
@@ -157,11 +157,11 @@ class TextKernel(LaunchedKernel):
         return str(self._function)
 
     def __call__(self, *args: Any, **keywords: Any) -> None:
-        """There is no launch without a grid."""
+        """Raise an error: a launch needs a grid."""
         raise at_caller(self._no_grid("called", f'lib["{self.name}"][grid](...)'))
 
     def with_subgroups(self, subgroups: GridSpec | None) -> TextKernel:
-        """The kernel with so many subgroups in a workgroup; None: as it is."""
+        """Return the kernel with so many subgroups in a workgroup; None: itself."""
         if subgroups is None:
             return self
         counts = fixed(subgroups)
@@ -172,7 +172,7 @@ class TextKernel(LaunchedKernel):
         return found
 
     def _new_launcher(self, grid: Any) -> Callable[..., Event | None]:
-        """With a grid, or with a grid and the subgroups of a workgroup."""
+        """Return a launcher; ``grid`` may be a pair of grid and subgroups."""
         if not isinstance(grid, tuple):
             return super()._new_launcher(grid)
         sizes, *rest = cast("tuple[Any, ...]", grid)
@@ -186,10 +186,11 @@ class TextKernel(LaunchedKernel):
 
     @errors_at_caller
     def ir(self, stage: str = pipeline.FIRST_STAGE, *args: Any, **options: Any) -> str:
-        """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``.
+        """Return the text of a stage, of the module after a pass, or of the code.
 
         Args:
-            args: as in a launch, or none: then the types have to do.
+            stage: the name of a stage or pass, or such as ``"llvm"``, ``"asm"``.
+            args: as in a launch, or none: then only the types are used.
             options: ``backend``, ``target`` and ``subgroups`` (a tuple).
         """
         shows = partial(compiler.has_stage, stage)
@@ -203,10 +204,10 @@ class TextKernel(LaunchedKernel):
 
     @errors_at_caller
     def explain(self, *args: Any, **options: Any) -> report.Explanation:
-        """What became of each line: raised to BRGEMM, packed, or why not.
+        """Return what the compiler did with each line: BRGEMM, packing, or why not.
 
         Args:
-            args: as in a launch, or none: then the types have to do.
+            args: as in a launch, or none: then only the types are used.
             options: ``backend``, ``target`` and ``subgroups`` (a tuple).
         """
         kernel, given, backend, target = self._asked(args, options, None)
@@ -218,7 +219,10 @@ class TextKernel(LaunchedKernel):
     def stats(
         self, *args: Any, grid: GridSpec | None = None, **options: Any
     ) -> report.Stats:
-        """Sizes and times, those of a launch if there are arrays; as for `explain`."""
+        """Return sizes and times of the code; arguments are those of `explain`.
+
+        If there are arrays, the estimates are about a launch with them.
+        """
         kernel, given, backend, target = self._asked(args, options, None)
         artifact = kernel._load(given, backend, target).artifact
         sizes = None if grid is None or not args else fixed(grid)
@@ -235,18 +239,18 @@ class TextKernel(LaunchedKernel):
     def bind(
         self, *args: Any, subgroups: GridSpec | None = None, **options: Any
     ) -> Plan:
-        """As `Kernel.bind`, of so many subgroups."""
+        """Do the same as `Kernel.bind`, with so many subgroups."""
         return super(TextKernel, self.with_subgroups(subgroups)).bind(*args, **options)
 
     @errors_at_caller
     def interpret(
         self, *args: Any, subgroups: GridSpec | None = None, **options: Any
     ) -> None:
-        """As `Kernel.interpret`, of so many subgroups."""
+        """Do the same as `Kernel.interpret`, with so many subgroups."""
         super(TextKernel, self.with_subgroups(subgroups)).interpret(*args, **options)
 
     def grid_of(self, function: GridFunction, args: Args, keywords: Keywords) -> Grid:
-        """Refuse it: there is no function of arguments that have no names."""
+        """Refuse the function: arguments of a text kernel have no names."""
         return fixed(function)
 
     def _no_grid(self, what: str, instead: str) -> LaunchError:
@@ -259,7 +263,7 @@ class TextKernel(LaunchedKernel):
         options: dict[str, Any],
         shows: Callable[[BackendBase], bool] | None,
     ) -> tuple[TextKernel, Specialization, BackendBase, str]:
-        """What to compile, for arguments or their types, and for which machine."""
+        """Return kernel, specialisation (of arguments or types), backend and target."""
         kernel = self.with_subgroups(options.pop("subgroups", None))
         self._check_options(options)
         machine = options.get("target")
@@ -287,7 +291,7 @@ class TextKernel(LaunchedKernel):
         return Shortcut(run, len(args), {}, (), (), state, None, written)
 
     def prepare(self, args: Args, keywords: Keywords) -> Prepared:
-        """Check a call, and find or make the code for it; nothing runs.
+        """Check a call, and find or compile its code; do not run it.
 
         Raises:
             LaunchError: the call is wrong.
@@ -308,10 +312,10 @@ class TextKernel(LaunchedKernel):
         return Prepared(given, place, Found(loaded, None, ""))
 
     def for_any_arguments(self) -> tuple[ModuleOp, Signature]:
-        """A module with this kernel alone, and what its types say of its arguments.
+        """Return a module with only this kernel, and a signature from its types.
 
         Raises:
-            LaunchError: it takes or gives what no launch can.
+            LaunchError: a launch cannot give an argument, or the function has results.
         """
         problem = why_not_launchable(self.name, self._function.function_type)
         if problem is not None:
@@ -368,7 +372,7 @@ class TextKernel(LaunchedKernel):
             raise self._shown(refused(error, backend.name)) from None
 
     def _module(self, aliases: Sequence[int]) -> ModuleOp:
-        """A module with this kernel alone."""
+        """Return a module with only this kernel."""
         counts = self._subgroups or self._default_subgroups()
         module = launch_form(self._function, self._others, self.names, aliases, counts)
         stage = kernel_attributes.stage_of(module)
@@ -386,7 +390,7 @@ class TextKernel(LaunchedKernel):
         return module
 
     def _check_aliases(self, aliases: Sequence[int]) -> None:
-        """A text that was lowered holds for arrays that are apart as they were then."""
+        """Check that the same arrays are identical as when the text was lowered."""
         known = ints_of(self._function.attributes.get(kernel_attributes.ALIAS_GROUPS))
         if aliases and list(aliases) != list(known):
             raise LaunchError(
@@ -412,7 +416,7 @@ class TextKernel(LaunchedKernel):
         return 1, 1, 1
 
     def _shown(self, error: XetlError) -> XetlError:
-        """An error about an operation of the text with the text's line."""
+        """Add the text's line to an error about an operation of the text."""
         if error.file == FILE and error.line is not None:
             lines = self._text.split("\n")
             error.source_line = lines[error.line - 1]

@@ -1,4 +1,4 @@
-"""Which tiles one program of a kernel touches, in order: a list, and a picture.
+"""The tiles that one program of a kernel accesses, in order: a list, and a picture.
 
 ```
 with xetl.TileTrace(program=(1, 0)) as trace:
@@ -24,16 +24,17 @@ _SHOWN = 40
 
 
 class TileAccess(NamedTuple):
-    """A tile that was loaded, stored or asked for.
+    """An access to a tile.
 
     Attributes:
         kind: ``load``, ``store``, ``prefetch`` or ``atomic``.
         array: the name of the argument, or ``shared memory``.
-        panel: of an array of higher rank, where its matrix begins, in elements.
-        matrix: its rows and columns.
-        row: of the tile's first element; it may lie outside of the matrix.
-        column: likewise.
-        line: of the user's file.
+        panel: the offset of the matrix in an array of higher rank, in elements.
+        matrix: the rows and columns of the matrix.
+        row: the row of the tile's first element; it may lie outside of the matrix.
+        column: its column, likewise.
+        shape: the rows and columns of the tile.
+        line: the line in the user's file.
     """
 
     kind: str
@@ -53,18 +54,18 @@ class TileAccess(NamedTuple):
 
 
 class TileTrace:
-    """What a program of the kernels does that are interpreted inside of ``with``.
+    """The tile accesses of a program, in kernels interpreted inside of ``with``.
 
     Attributes:
         program: x, y and z of the program.
-        accesses: what it touched, in order; scatter tiles are left out.
+        accesses: its accesses, in order; scatter tiles are left out.
     """
 
     def __init__(self, program: int | Sequence[int] = (0, 0, 0)) -> None:
-        """Trace a program; what is left out of its position is 0.
+        """Trace the program at a position; missing coordinates are 0.
 
         Raises:
-            LaunchError: it is no position.
+            LaunchError: ``program`` is no position.
         """
         given = [program] if isinstance(program, int) else list(program)
         if not 1 <= len(given) <= _DIMS or any(type(n) is not int for n in given):
@@ -97,7 +98,7 @@ class TileTrace:
         """Draw each matrix with the tiles on it, coloured from first to last.
 
         Args:
-            path: PNG, SVG or whatever matplotlib writes, by its suffix.
+            path: a file; its suffix is PNG, SVG or another format of matplotlib.
 
         Raises:
             LaunchError: matplotlib is not installed, or nothing was traced.
@@ -105,7 +106,7 @@ class TileTrace:
         self._figure().savefig(path, bbox_inches="tight")
 
     def _repr_svg_(self) -> str:
-        """The picture, for notebooks."""
+        """Return the picture as SVG, for notebooks."""
         stream = io.StringIO()
         self._figure().savefig(stream, format="svg", bbox_inches="tight")
         return stream.getvalue()
@@ -129,7 +130,7 @@ _current: ContextVar[TileTrace | None] = ContextVar("trace", default=None)
 
 
 def current_trace() -> TileTrace | None:
-    """The trace that is being made."""
+    """Return the active trace, or None."""
     return _current.get()
 
 
@@ -139,7 +140,7 @@ _EDGES = {"load": "-", "store": "-", "prefetch": ":", "atomic": "--"}
 
 
 def draw(program: tuple[int, int, int], accesses: Sequence[TileAccess]) -> Any:
-    """The figure: a panel for each matrix, tiles numbered and coloured by time."""
+    """Return a figure: a panel for each matrix, tiles numbered and coloured by time."""
     figures: Any = import_module("matplotlib.figure")
     colours: Any = import_module("matplotlib").colormaps["viridis"]
     matrices = list(dict.fromkeys((a.array, a.panel, a.matrix) for a in accesses))

@@ -1,9 +1,9 @@
-"""Reading arrays of SYCL's unified memory: dpnp's, and the objects of dpctl.memory.
+"""Read arrays in SYCL's unified memory: of dpnp, and objects of dpctl.memory.
 
-Both state `__sycl_usm_array_interface__`: as NumPy's array interface, but strides
-count elements, and ``syclobj`` says where the memory belongs.  A class of a user that
-states it about memory of dpctl need have nothing else.  Tensors of torch on an
-Intel GPU (``xpu``) are such memory, too, but say so in their own way.
+Both have `__sycl_usm_array_interface__`. It is like NumPy's array interface, but
+strides count elements, and ``syclobj`` names the queue or context of the memory. A
+user's class needs nothing else. Tensors of torch on an Intel GPU (``xpu``) are such
+memory, too, but have another interface.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from xetl.prepacked import Prepacked
 
 INTERFACE = "__sycl_usm_array_interface__"
 DEVICE_BACKEND = "xegpu"
-"""The backend for such memory."""
+"""The backend that runs kernels on such memory."""
 
 
 class DeviceNumbers(np.ndarray[Any, Any]):
-    """Memory of a device as NumPy describes it: views may be taken, nothing is read.
+    """A NumPy array over device memory: for taking views, never for reading elements.
 
     Attributes:
-        memory: whose it is; of a view, the same.
+        memory: the device memory; a view has that of its base.
     """
 
     memory: DeviceMemory | None = None
@@ -37,7 +37,7 @@ class DeviceNumbers(np.ndarray[Any, Any]):
 
 
 class Described(NamedTuple):
-    """What the interface says; strides count elements."""
+    """The contents of the interface; strides count elements."""
 
     address: int
     dtype: np.dtype[Any]
@@ -48,7 +48,7 @@ class Described(NamedTuple):
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides, in elements, of an array without gaps.
+    """Return the strides, in elements, of a row-major contiguous array.
 
     >>> row_major((2, 3, 4))
     (12, 4, 1)
@@ -62,11 +62,7 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def read(obj: Any) -> Described:
-    """What ``obj`` states about itself.
-
-    Args:
-        obj: what states the interface.
-    """
+    """Read the interface of ``obj``."""
     interface: dict[str, Any] = getattr(obj, INTERFACE)
     dtype = np.dtype(interface["typestr"])
     shape = tuple(interface["shape"])
@@ -74,8 +70,8 @@ def read(obj: Any) -> Described:
     strides = row_major(shape) if strides is None else tuple(strides)
     address, flag = interface["data"]
     offset = interface.get("offset", 0) * dtype.itemsize
-    # Memory of dpctl says True there although it can be written, and so does whatever
-    # passes its interface on; arrays, which name the type of their memory, mean it.
+    # The flag is right only for arrays, which have `usm_type`. Memory of dpctl sets it
+    # although it can be written; classes that pass its interface on do the same.
     readonly = bool(flag) and hasattr(obj, "usm_type")
     queue = getattr(obj, "sycl_queue", None)
     if queue is None:
@@ -86,7 +82,7 @@ def read(obj: Any) -> Described:
 
 
 def is_on_device(obj: object) -> bool:
-    """Whether an argument lives on a device, so that a launch goes there."""
+    """Whether an argument is in device memory, so that the launch runs there."""
     if isinstance(obj, Prepacked):
         obj = obj.array
     if isinstance(obj, np.ndarray):
@@ -102,17 +98,17 @@ def is_on_device(obj: object) -> bool:
 
 
 def states(obj: object, protocol: str) -> bool:
-    """Whether an object has the attribute of a protocol; a class has it for others."""
+    """Whether an object has the attribute of a protocol; classes do not count."""
     if isinstance(obj, type):
         return False
     try:
         return hasattr(obj, protocol)
-    except Exception:  # it is there, but computing it fails: who reads it will say so
+    except Exception:  # it exists, but fails: the code that reads it reports that
         return True
 
 
 def tensor_memory(torch: Any, tensor: Any) -> DeviceMemory | None:
-    """The memory of a tensor on an Intel GPU; None: it is on another kind of device."""
+    """Return the memory of a tensor on an Intel GPU; None for other devices."""
     if tensor.device.type != "xpu":
         return None
     stream = torch.xpu.current_stream(tensor.device)
@@ -120,7 +116,7 @@ def tensor_memory(torch: Any, tensor: Any) -> DeviceMemory | None:
 
 
 def settle(view: ArrayView, name: str) -> None:
-    """Make what the host is to read or write ready for it.
+    """Wait until the host may read and write an array in device memory.
 
     Raises:
         LaunchError: the host cannot reach the memory.
@@ -137,11 +133,11 @@ def settle(view: ArrayView, name: str) -> None:
         )
     wait = getattr(memory.queue, "wait", None)
     if wait is not None:
-        wait()  # what was asked of the device before must have happened
+        wait()  # for the work that was submitted to the device before
 
 
 def _device_of(owner: Any) -> Any:
-    """The device of a queue, or the only one of a context; None: it is not known."""
+    """Return the device of a queue, or the only one of a context; None if unknown."""
     device: Any = getattr(owner, "sycl_device", None)
     if device is None and hasattr(owner, "get_devices"):
         devices: list[Any] = owner.get_devices()

@@ -1,1 +1,1 @@
-"""The commands `xetl` and `xetl-opt`, and what they are made of."""
+"""The commands `xetl` and `xetl-opt`, and the modules they use."""

@@ -1,11 +1,11 @@
 """The command ``xetl``: finds subcommands and turns errors into exit codes.
 
-A subcommand is a file of `xetl.tools.commands`, called as the subcommand is, with a
-``click.Command`` named ``command`` in it. That file is imported when it is used; its
-first line says in ``xetl --help`` what it does.
+A subcommand is a file of `xetl.tools.commands` with the name of the subcommand. It
+defines a ``click.Command`` named ``command``, and is imported on first use. Its first
+line is the description in ``xetl --help``.
 
-Exit codes: 0 done; 2 something that was given is wrong: the command line, a file, a
-kernel, a setting; 1 xetl itself is wrong, or `xetl doctor` found a problem.
+Exit codes: 0 done; 2 the user's input is wrong (the command line, a file, a kernel, a
+setting); 1 xetl itself is wrong, or `xetl doctor` found a problem.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Commands(click.Group):
     is_interrupted = False
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in alphabetical order."""
+        """Return the names of the commands, in alphabetical order."""
         return sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the one called so."""
+        """Import and return the command of this name; None if there is none."""
         if cmd_name not in self.list_commands(ctx):
             return None
         module: Any = importlib.import_module(f"{commands.__name__}.{cmd_name}")
         command: click.Command = module.command
         command.short_help = _headline(cmd_name)
-        return _unspelled(command)
+        return _with_click_marks(command)
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -66,7 +66,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a better answer to a misspelt name."""
+        """Find the command as click does; suggest one for a misspelt name."""
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-"):
             hint = did_you_mean(args[0], known) or f"there are {', '.join(known)}"
@@ -74,7 +74,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; errors of xetl are drawn, without Python's traceback."""
+        """Run a command; print errors of xetl without Python's traceback."""
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             try:
@@ -84,7 +84,7 @@ class Commands(click.Group):
             except click.exceptions.NoArgsIsHelpError:
                 raise
             except click.ClickException as error:
-                code = _say(f"{error.format_message()}{_see(error)}")
+                code = _say(f"{error.format_message()}{_help_hint(error)}")
             except KeyboardInterrupt:
                 code = _say(INTERRUPTED)
                 self.is_interrupted = True
@@ -93,20 +93,20 @@ class Commands(click.Group):
                     where = f"`{error.filename}`: {error.strerror}; name another place"
                 elif error.errno in _NO_ROOM:
                     where = f"{error.strerror}: make room, or set TMPDIR elsewhere"
-                else:  # such as a pipe that nobody reads
+                else:  # such as a pipe without a reader
                     raise
                 code = _say(where)
             raise click.exceptions.Exit(code)
 
 
-def _unspelled(command: click.Command) -> click.Command:
-    """Raw docstrings spell out what click looks for: a paragraph left as it is."""
+def _with_click_marks(command: click.Command) -> click.Command:
+    r"""Replace the text ``\b`` by the character, which keeps lines of a paragraph."""
     command.help = (command.help or "").replace("\\b\n", "\b\n")
     return command
 
 
 def _headline(name: str) -> str:
-    """What a command does, as the first line of its file says."""
+    """Return the description of a command, from the first line of its file."""
     file = Path(next(iter(commands.__path__)), f"{name}.py")
     with file.open(encoding="utf-8") as lines:
         text = lines.readline().strip().strip('"').partition(": ")[2]
@@ -118,15 +118,15 @@ def _say(text: str) -> int:
     return _WRONG
 
 
-def _see(error: click.ClickException) -> str:
-    """Where more is said about a command that was used wrongly."""
+def _help_hint(error: click.ClickException) -> str:
+    """Return a hint at the help of a command that was used wrongly, or no text."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return ""
     return f" (see {error.ctx.command_path} --help)"
 
 
 def _report(error: XetlError) -> int:
-    """Draw an error; a call made by this program is no line of the user."""
+    """Print an error and return the exit code; show no line of click's files."""
     if error.file is not None and error.file.startswith(_CLICK):
         error.file = None
     click.echo(str(error), err=True)
@@ -149,14 +149,14 @@ def command() -> None:
 
     \b
     FILE:KERNEL is a kernel of a Python file, of a module or of a text (.mlir).
-    SIGNATURE says its arguments: "bf16[M,K] bf16[K,N]^T f32[M,N] i64".
+    SIGNATURE has the types of its arguments: "bf16[M,K] bf16[K,N]^T f32[M,N] i64".
     Each command shows examples: xetl COMMAND --help.
 
-    Exit codes: 0 done; 2 what was given is wrong, and a line says what to do; 1 xetl
+    Exit codes: 0 done; 2 the input is wrong, and the message says what to do; 1 xetl
     itself is wrong, or `xetl doctor` found a problem.
 
     \b
-    Completion: put into ~/.bashrc the line (zsh and fish likewise)
+    Completion: put this line into ~/.bashrc (zsh and fish likewise)
     eval "$(_XETL_COMPLETE=bash_source xetl)"
     """
 
@@ -164,11 +164,11 @@ def command() -> None:
 def main() -> int:
     """Entry point of the command; returns its exit code."""
     try:
-        _unspelled(command).main(prog_name="xetl")
+        _with_click_marks(command).main(prog_name="xetl")
     except SystemExit as end:
         if not command.is_interrupted:
             raise
-        # Python would end as the signal does, if it came in code that is evaluated.
+        # After an interrupt in evaluated code, Python would exit as if by the signal.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(end.code or 0))

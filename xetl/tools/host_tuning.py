@@ -1,6 +1,6 @@
-"""Tuning on this machine: arrays made of a signature, trials, a table of them.
+"""Tuning on this machine: arrays made of a signature, trials, a table of trials.
 
-Tuning for a machine that is not here is by a model of it, and by its compiler.
+For another machine, configs are ranked by a model of it and by its compiler.
 """
 
 from __future__ import annotations
@@ -34,16 +34,18 @@ def tune(
     """Time the configs of a kernel on arrays of random numbers.
 
     Args:
-        spaces: values of constants; empty: those the kernel is decorated with.
-        sizes: of the names in the signature.
-        grid: of the launch; None: the declared one.
-        budget: seconds, where ``spaces`` are given.
+        found: the kernel, and what to compile it for.
+        spaces: the values of each constant to try; empty: the configs of the kernel's
+            decorator.
+        sizes: the sizes of the names in the signature.
+        grid: the grid of the launch; None: the declared one.
+        budget: seconds for all trials, if ``spaces`` are given.
 
     Returns:
         The trials, the fastest first.
 
     Raises:
-        UsageError: something is missing on the command line.
+        UsageError: the command line lacks an option, or gives fewer than two configs.
     """
     kernel: Any = found.kernel
     if spaces:
@@ -70,7 +72,7 @@ def tune(
 
 @contextmanager
 def launches_for(target: str | None) -> Generator[None]:
-    """Launch on this target meanwhile."""
+    """Set the target of launches inside of a ``with`` block; None: leave it."""
     before = config.assigned
     try:
         config.target = target or config.target
@@ -89,9 +91,10 @@ def random_arguments(
     """Make arrays of random numbers for a signature, by the names of the arguments.
 
     Args:
-        sizes: of the names in the signature.
+        found: the kernel with its signature.
+        sizes: the sizes of the names in the signature.
         known: parameters that get their values in another way.
-        is_empty: zeros instead, which take no memory until somebody looks at them.
+        is_empty: make zeros instead. Their pages take no memory until they are read.
 
     Raises:
         UsageError: a size or a number is missing on the command line.
@@ -118,7 +121,7 @@ def _array(name: str, what: Description, sizes: Mapping[str, int], random: Any) 
         array = np.zeros(shape, what.dtype.numpy)
     elif what.dtype.kind == "f":
         array = random.standard_normal(shape).astype(what.dtype.numpy)
-    else:  # small, for they may be indices
+    else:  # small, because they may be indices
         array = random.integers(0, 2, shape).astype(what.dtype.numpy)
     return array.swapaxes(-1, -2) if what.column_major else array
 
@@ -132,7 +135,7 @@ def _size(text: str, sizes: Mapping[str, int]) -> int:
 
 
 def read_sizes(words: Sequence[str]) -> dict[str, int]:
-    """The numbers of ``M=1024``; a BadParameter if a word is none of these."""
+    """Read words such as ``M=1024``; a BadParameter if one has another form."""
     found: dict[str, int] = {}
     for word in words:
         name, equals, number = word.partition("=")
@@ -144,7 +147,7 @@ def read_sizes(words: Sequence[str]) -> dict[str, int]:
 
 
 def table(ranked: Sequence[Trial]) -> Iterator[str]:
-    """The lines of a table of trials."""
+    """Yield the lines of a table of trials."""
     said = [str(trial.config) for trial in ranked]
     width = max(map(len, said))
     yield f"{'':{width}}  {'ms':>10}"
@@ -165,10 +168,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Ranked:
-    """What is known of a kernel with some values of its constants.
+    """The statistics of a kernel for some values of its constants.
 
     Attributes:
-        milliseconds: expected of a launch; None: sizes or grid were not given.
+        values: the constants by name.
+        stats: what the compiler and the model report.
+        milliseconds: the expected time of a launch; None: sizes or grid are not known.
     """
 
     values: Mapping[str, Any]
@@ -177,7 +182,7 @@ class Ranked:
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """Smaller is better."""
+        """The sort key: smaller is better."""
         stats = self.stats
         work = (stats.instructions or 0) * (stats.subgroups or 1)
         if self.milliseconds is not None:
@@ -187,7 +192,7 @@ class Ranked:
         return stats.spill_bytes or 0, expected, work
 
     def facts(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Return all facts, for JSON."""
         expected = [
             {"machine": e.machine, "limit": e.limit, "share": e.part, "of": e.whole}
             for e in self.stats.expected
@@ -203,15 +208,17 @@ def rank(
     sizes: Mapping[str, int],
     grid: Any,
 ) -> list[Ranked]:
-    """Compile a kernel with each of these constants; the best comes first.
+    """Compile a kernel with each set of constants, and sort them, the best first.
 
     Args:
-        tried: constants by name.
-        sizes: of the names in the signature; empty: not known.
-        grid: of the launch; None: the declared one.
+        found: the kernel, and what to compile it for.
+        tried: sets of constants by name.
+        sizes: the sizes of the names in the signature; empty: not known.
+        grid: the grid of the launch; None: the declared one.
 
     Raises:
-        UsageError: a size is missing, or nothing is known of such a machine.
+        UsageError: a size is missing, or there is neither a compiler nor a model for
+            the target.
     """
     ranked = [_stats(found, values, sizes, grid) for values in tried]
     if any(e.stats.spill_bytes is None and not e.stats.expected for e in ranked):
@@ -226,8 +233,7 @@ def rank(
 def _stats(
     found: Asked, values: Mapping[str, Any], sizes: Mapping[str, int], grid: Any
 ) -> Ranked:
-    options: dict[str, Any] = {**found.constants, **values}
-    options |= {"target": found.target, "backend": found.backend}
+    options = {**found.options, **values}
     if not sizes:
         return Ranked(values, found.kernel.stats(*found.arguments, **options), None)
     known = {*found.constants, *values}
@@ -239,13 +245,14 @@ def _stats(
 
 
 def ranking(ranked: Sequence[Ranked]) -> Iterator[str]:
-    """The lines of a ranking of them."""
+    """Yield the lines of a table of ranked constants."""
     said = [", ".join(f"{k}={v}" for k, v in each.values.items()) for each in ranked]
     width = max(map(len, said))
     heads = ["ms", "of peak", *_COLUMNS]
     yield f"{'':{width}}  " + "  ".join(f"{name:>12}" for name in heads) + "  limit"
     for words, each in zip(said, ranked):
-        cells = [_cell(getattr(each.stats, name)) for name in _COLUMNS]
+        found = (getattr(each.stats, name) for name in _COLUMNS)
+        cells = ["-" if value is None else f"{value:.0f}" for value in found]
         first = each.stats.expected[0] if each.stats.expected else None
         ms = "-" if each.milliseconds is None else f"{each.milliseconds:.4g}"
         cells = [ms, "-" if first is None else f"{first.part:.0%}", *cells]
@@ -253,7 +260,3 @@ def ranking(ranked: Sequence[Ranked]) -> Iterator[str]:
         yield f"{words:{width}}  " + "  ".join(f"{c:>12}" for c in cells) + limit
     machines = [each.machine for each in ranked[0].stats.expected[:1]]
     yield from (f"expected of {machine}, a model's figures" for machine in machines)
-
-
-def _cell(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}"

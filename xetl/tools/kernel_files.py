@@ -1,7 +1,7 @@
 """``FILE:KERNEL`` and ``NAME=VALUE``: how commands name kernels and constants.
 
-`about_a_kernel` adds what such commands take: the kernel, its signature, constants,
-target.
+`about_a_kernel` adds the parameters of such commands: the kernel, its signature, its
+constants, the target.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from xetl.runtime.placement import choose_backend
 PLACE = "FILE:KERNEL"
 _CONSTANT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _PREFIX = "xetl_file_"
-"""Of the module a file becomes: it may be called like one that is there already."""
+"""The prefix of the module name of a file, so that it hides no other module."""
 
 
 def find_kernel(
     place: str, also: tuple[type, ...] = ()
 ) -> tuple[Any, Mapping[str, Any]]:
-    """The kernel that ``FILE:KERNEL`` names, and the names its file knows.
+    """Return the kernel of ``FILE:KERNEL``, and the global names of its file.
 
     FILE is a Python file, a text of XeTile IR (``.mlir``) or a module such as
-    ``package.module``. ``:KERNEL`` may be left out where there is only one. Objects of
-    the types ``also`` are found as kernels are.
+    ``package.module``. ``:KERNEL`` may be left out if there is only one kernel. Objects
+    of the types ``also`` are found as kernels are.
 
     Raises:
         BadParameter: there is no such file or kernel.
@@ -54,10 +54,10 @@ def find_kernel(
 
 
 def find_file(place: str) -> Path:
-    """The file of ``FILE:KERNEL``; of a module, where it was imported from.
+    """Return the file of ``FILE:KERNEL``; of a module, the file it was imported from.
 
     Raises:
-        BadParameter: there is none.
+        BadParameter: there is no such file.
     """
     file = place.rpartition(":")[0] if ":" in place else place
     if Path(file).is_file():
@@ -74,7 +74,7 @@ def _of_text(file: str) -> Mapping[str, Any]:
     try:
         return library.load_mlir(path.read_text("utf-8"))
     except XetlError as error:
-        error.file = file  # a text given to `load_mlir` has no name
+        error.file = file  # `load_mlir` gets a text, and does not know the file
         raise
 
 
@@ -92,12 +92,12 @@ def _module(file: str) -> ModuleType:
         if f"{file}.".startswith(f"{error.name}."):
             raise _no_file(file) from None
         raise _broken(file, error) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(file, error) from None
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Run a file as a module; like a script's, its folder is looked into first."""
+    """Import a file as a module. Its folder comes first in the path, as a script's."""
     name = _PREFIX + re.sub(r"\W", "_", path.stem)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -120,18 +120,14 @@ def _no_file(file: str) -> click.BadParameter:
     return click.BadParameter(f"there is no file `{file}`", param_hint=PLACE)
 
 
-def _broken(file: str, error: Exception) -> click.ClickException:
-    """What a file raised when it was imported, from its own first line on."""
-    frames = error.__traceback__
-    while frames is not None and not _is_of(file, frames.tb_frame.f_code.co_filename):
+def _broken(file: str, error: BaseException) -> click.ClickException:
+    """Return the error for a failed import; its traceback begins in the file."""
+    frames, name = error.__traceback__, Path(file).stem.rpartition(".")[2]
+    while frames and Path(frames.tb_frame.f_code.co_filename).stem != name:
         frames = frames.tb_next
     lines = traceback.format_exception(type(error), error, frames)
     text = "".join(lines).rstrip()
     return click.ClickException(f"`{file}` cannot be imported:\n{text}")
-
-
-def _is_of(file: str, code_file: str) -> bool:
-    return Path(code_file).stem == Path(file).stem.rpartition(".")[2]
 
 
 def _kernels_among(
@@ -159,21 +155,21 @@ def _choose(kernels: Mapping[str, Any], name: str, file: str) -> Any:
 
 
 def split_words(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The signature, if there is one, and the constants behind it."""
+    """Return the signature, or None, and the words of the constants behind it."""
     if words and not _CONSTANT.fullmatch(words[0]):
         return words[0], list(words[1:])
     return None, list(words)
 
 
 def constants(words: Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of ``NAME=VALUE``: Python, with the names of the kernel's file.
+    """Evaluate words ``NAME=VALUE`` as Python, with the names of the kernel's file.
 
     Args:
         words: such as ``BM=128``, ``EPILOGUE=gelu``, ``OUT=f16``, ``MODE='fast'``.
-        names: what the values may use, besides those of `xetl.xetile`.
+        names: names that the values may use, besides those of `xetl.xetile`.
 
     Raises:
-        BadParameter: a word is none of these.
+        BadParameter: a word has another form, or its value cannot be evaluated.
     """
     xetile: Any = importlib.import_module("xetl.xetile")
     known: dict[str, Any] = {**vars(xetile), "xetile": xetile, **names}
@@ -181,14 +177,16 @@ def constants(words: Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_grid(text: str | None, names: Mapping[str, Any], kernel: Any = None) -> Any:
-    """The grid of ``--grid``: Python, with the names of the kernel's file.
+    """Evaluate the grid of ``--grid`` as Python, with the names of the kernel's file.
 
     Args:
-        kernel: one that is to be launched, and so needs a grid.
+        text: the expression; None: the declared grid.
+        names: the names of the kernel's file.
+        kernel: the kernel, if it will be launched and so needs a grid.
 
     Raises:
-        BadParameter: it cannot be read, or (when it is called) it fails.
-        UsageError: there is none, and ``kernel`` declares none.
+        BadParameter: the text cannot be evaluated, or a grid function fails later.
+        UsageError: there is no text, and ``kernel`` declares no grid.
     """
     if text is None:
         if kernel is not None and kernel.grid is None:
@@ -235,10 +233,11 @@ class Asked:
     """A kernel and what to compile it for.
 
     Attributes:
-        kernel: of Python or of a text.
-        signature: the signature string, empty if there is none.
+        kernel: a kernel of Python or of a text.
+        signature: the signature string; empty if there is none.
         constants: compile-time values by name.
-        target: the machine, or None for the one launches use.
+        backend: the name of the backend.
+        target: the machine; None: the one that launches use.
     """
 
     kernel: Any
@@ -249,13 +248,23 @@ class Asked:
 
     @property
     def is_text(self) -> bool:
-        """Whether the kernel was written as IR: its types are its signature."""
+        """Whether the kernel was written as IR, whose types are its signature."""
         return not hasattr(self.kernel, "fn")
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What stands for the arguments of a launch."""
+        """The positional arguments of methods of the kernel such as ``ir``."""
         return () if self.is_text else (self.signature,)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The other arguments of the kernel's methods, by name."""
+        return {"target": self.target, "backend": self.backend, **self.constants}
+
+    @property
+    def name(self) -> str:
+        """What the kernel is called."""
+        return getattr(self.kernel, "name", None) or self.kernel.__name__
 
 
 def about_a_kernel(command: F) -> F:
@@ -275,7 +284,7 @@ def about_a_machine(command: F) -> F:
         ),
         click.option(
             "--backend",
-            help="By default the one that has the target.",
+            help="The backend; by default the one that has the target.",
             shell_complete=_backends,
         ),
     )
@@ -300,7 +309,7 @@ def _backends(_: object, __: object, typed: str) -> list[str]:
 def asked(
     place: str, words: tuple[str, ...], target: str | None, backend: str | None
 ) -> Asked:
-    """Find the kernel and read the rest.
+    """Find the kernel, and read signature, constants, target and backend.
 
     Raises:
         BadParameter: the command line is wrong.

@@ -1,4 +1,4 @@
-"""What `xetl doctor` looks at itself: versions, settings, the cache, the backends."""
+"""The checks of `xetl doctor`: versions, settings, the cache, the backends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MEGABYTE = 1 << 20
 
 
 def sections() -> Iterator[tuple[str, Sequence[Finding]]]:
-    """The findings of the core, then those of each backend, with their headings."""
+    """Yield headings with findings: those of the core, then those of each backend."""
     yield (
         "xetl",
         [*_versions(), *_optional_packages(), *_settings(), *_cache(), *_launches()],
@@ -68,7 +68,7 @@ def _version(package: str) -> str | None:
 
 
 def _settings() -> Iterator[Finding]:
-    """Each ``XETL_*`` variable that is set: what it is, or why it is wrong."""
+    """Yield a finding for each ``XETL_*`` variable: its value, or why it is wrong."""
     known = {
         each.variable: name
         for name, each in vars(Config).items()
@@ -95,7 +95,7 @@ def _setting(shown: str, name: str) -> Finding:
 def _cache() -> Iterator[Finding]:
     try:
         cache = disk_cache()
-    except XetlError:  # a wrong setting, which was named already
+    except XetlError:  # a wrong setting, which `_settings` has reported
         return
     if cache is None:
         yield Finding("cache", "switched off by XETL_CACHE", "note")
@@ -113,8 +113,8 @@ def _cache() -> Iterator[Finding]:
 
 
 def _launches() -> Iterator[Finding]:
-    """Which backend and target a launch on host arrays uses."""
-    with suppress(XetlError):  # of a wrong setting, which was named already
+    """Yield the backend and target of a launch on host arrays."""
+    with suppress(XetlError):  # a wrong setting, which `_settings` has reported
         chosen = INTERPRETER if config.interpret else config.backend or DEFAULT_BACKEND
         target = f" for target `{config.target}`" if config.target else ""
         what = f"on backend `{chosen}`{target}, unless they say more"
@@ -122,7 +122,7 @@ def _launches() -> Iterator[Finding]:
 
 
 def _of_backend(name: str) -> Sequence[Finding]:
-    """What a backend says of itself; one that fails must not fail the others."""
+    """Return the findings of a backend. A failure is a finding: others still run."""
     try:
         backend = find_backend(name)
         return list(backend.doctor())

@@ -1,4 +1,4 @@
-"""What commands give: files, all of them or none, and lines or JSON."""
+"""Output of commands: files (all of them or none), and lines or JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import click
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, for programs."
 )
-"""Gives a command the parameter ``as_json``."""
+"""The option that gives a command the parameter ``as_json``."""
 
 
 def show(data: Any, lines: Iterable[str], as_json: bool) -> None:
-    """Print what a command found: as JSON, or as lines for people."""
+    """Print the result of a command: as JSON, or as lines for people."""
     if as_json:
         click.echo(json.dumps(data, indent=1, default=str))
         return
@@ -31,7 +31,7 @@ def write_files(contents: Mapping[Path, bytes | str]) -> None:
     """Write the files of a command, all or none.
 
     Raises:
-        ClickException: a folder is not there or cannot be written to; nothing changed.
+        ClickException: a folder does not exist or is not writable; no file changed.
     """
     try:
         replace_files(contents)
@@ -41,7 +41,7 @@ def write_files(contents: Mapping[Path, bytes | str]) -> None:
 
 
 def why_not_written(error: OSError) -> str:
-    """What kept `replace_files` from writing, in a line."""
+    """Return in one line why `replace_files` failed."""
     path = Path(str(error.filename))
     if not path.parent.is_dir():
         return f"there is no folder `{path.parent}`"
@@ -51,10 +51,11 @@ def why_not_written(error: OSError) -> str:
 def replace_files(contents: Mapping[Path, bytes | str]) -> None:
     """Write files so that a failure or an interruption leaves none half written.
 
-    Each is written beside its place first; files that are there are replaced.
+    Each file is first written to a temporary file in its folder. Existing files are
+    replaced.
 
     Raises:
-        OSError: with the name of the file that cannot be written; nothing changed.
+        OSError: a file cannot be written; no file changed. The error has its name.
     """
     ready: dict[Path, str] = {}
     path = Path()

@@ -1,6 +1,6 @@
-"""``xetl-opt``: run passes on the text of a module and print what comes out.
+"""``xetl-opt``: run passes on the text of a module and print the result.
 
-Made for lit tests, one pass at a time, in the manner of mlir-opt.
+Lit tests use it for one pass at a time, as they use mlir-opt.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from xetl.dialects.verify import verify
 from xetl.errors import XetlError
 from xetl.transforms.stages import check_stage
 
-PassTable = dict[str, type[ModulePass]]
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 
 class _Registry:
-    """Passes and dialects; backends are loaded only when the core's do not do."""
+    """Passes and dialects. Backends are loaded only if the core lacks one."""
 
     def __init__(self) -> None:
         # The passes of `xetl.transforms` by name; each is a module of this name.
@@ -66,7 +65,7 @@ class _Registry:
                 self.warnings.append(f"backend {point.name} is not usable: {error}")
 
     def find(self, name: str) -> type[ModulePass]:
-        """The pass called ``name``; backends are asked if the core has none."""
+        """Return the pass ``name``: of the core, or else of a backend."""
         if name not in self.passes:
             self.load_backends()
         if name not in self.passes:
@@ -91,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes = [_run(part, name, pipeline, registry, options) for part in parts]
     for message in registry.warnings:
         print(f"xetl-opt: {message}", file=sys.stderr)
-    # With diagnostics to be read from stdout, failing is what the test wants.
+    # With --verify-diagnostics a test expects errors, and reads them from stdout.
     return 0 if all(outcomes) or options.verify_diagnostics else 1
 
 
@@ -143,7 +142,7 @@ def _run(
 
 
 def _parse(text: str, name: str, registry: _Registry) -> tuple[Context, ModuleOp]:
-    """Parse; dialects of backends are loaded if the text does not do without."""
+    """Parse a module; load the dialects of backends only if the text needs them."""
     context = make_context(registry.dialects)
     try:
         return context, parse_module(text, name, context)

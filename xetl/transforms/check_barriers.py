@@ -1,10 +1,10 @@
 """Check that every barrier is reached by all subgroups of a workgroup or by none.
 
-*What*: no ``gpu.barrier`` in a branch or a loop that subgroups take differently.
-*Why*: those who reach it would wait forever, or meet at different barriers.  It is
-done after equal values were merged: more of what is the same for all is seen to be.
-*Left alone*: everything; the module is not changed.  Named barriers are for some of
-the subgroups by their nature.
+*What*: refuses a ``gpu.barrier`` in a divergent branch or loop.
+*Why*: subgroups that reach it would wait forever, or meet at different barriers. The
+pass runs after CSE, because then more values are known to be uniform.
+*Left alone*: everything; the module is not changed. Named barriers are meant for some
+of the subgroups and are not checked.
 
 Source: docs/xetile.md, section 6.
 """
@@ -40,8 +40,6 @@ _IDS = (gpu.ThreadIdOp, gpu.GlobalIdOp, gpu.SubgroupIdOp, gpu.LaneIdOp)
 
 
 class CheckBarriersPass(Pass):
-    """See the module."""
-
     def rewrite(self, op: ModuleOp) -> None:
         """Check a module.
 
@@ -59,7 +57,7 @@ class CheckBarriersPass(Pass):
 
 
 def _subgroups(kernel: gpu.FuncOp) -> int | None:
-    """How many subgroups a workgroup has; None where nothing says it."""
+    """Return the number of subgroups in a workgroup; None if it is unknown."""
     counts = ints_of(kernel.attributes.get(SUBGROUPS))
     maps = [map_.sg_layout for map_ in used_maps(kernel)]
     return prod(counts or maps[0]) if counts or maps else None
@@ -91,7 +89,7 @@ def _divergent(
 
 
 def _barriers(ops: list[Operation]) -> Iterator[Operation]:
-    """Barriers, and calls of functions that have one."""
+    """Yield barriers, and calls of functions that contain one."""
     waiting: set[str] = set()
     calls: list[func.CallOp] = []
     for op in ops:
@@ -111,23 +109,23 @@ def _barriers(ops: list[Operation]) -> Iterator[Operation]:
 
 
 def _function_of(op: Operation) -> set[str]:
-    """The name of the function around an operation, if another may call it."""
+    """Return the name of the `func.func` around an operation, if there is one."""
     return {each.sym_name.data for each in around(op, func.FuncOp)}
 
 
 def _sources(ops: list[Operation], kernel: gpu.FuncOp) -> Iterator[Operation]:
-    """What gives each subgroup something of its own."""
+    """Yield the operations whose results differ between subgroups."""
     level = kernel.attributes.get(LEVEL)
     counts = ints_of(kernel.attributes.get(SUBGROUPS))
     for op in ops:
         if isinstance(op, gpu.ThreadIdOp) and len(counts) == 3:
-            # Along an axis with one subgroup all have the same id.
+            # Along an axis with one subgroup, all ids are 0.
             if counts[op.axis] > 1:
                 yield op
         elif isinstance(op, _IDS):
             yield op
         elif isinstance(op, AtomicRmwTileOp | memref.AtomicRmwOp):
-            # Done once by a workgroup, or once by each subgroup.
+            # A kernel at workgroup level does it once; each subgroup does otherwise.
             if level != StringAttr(WORKGROUP):
                 yield op
         elif isinstance(op, memref.AllocaOp) and shared_bytes(op) == 0:

@@ -1,9 +1,9 @@
-"""Check the rules that hold for a kernel as a whole, on the user's lines.
+"""Check the rules that hold for a kernel as a whole; errors are on the user's lines.
 
-*What*: all maps have one number of subgroups; shared memory fits the device.  Where
-maps make a kernel do all of its work several times, a warning says so.
-*Why*: verifiers see one operation at a time and cannot know.  It is done before
-anything is simplified: what nobody uses is checked, too.
+*What*: all maps have the same number of subgroups, and shared memory fits the device.
+A warning is given if the maps make all subgroups repeat the whole work.
+*Why*: verifiers see one operation at a time. The pass runs before simplification, so
+unused operations are checked, too.
 *Left alone*: everything; the module is not changed.
 
 Source: docs/xetile.md, section 6.
@@ -31,7 +31,7 @@ from xetl.language.distribution import Layout, problem_with, rounds
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind, remark
 
 SLM_LIMIT = 1 << 20
-"""Bytes of shared memory of a workgroup where a backend says nothing."""
+"""The default limit of shared memory of a workgroup, in bytes."""
 
 _COUNTS = DiagnosticKind(TileMapError, "X0505", "X0704")
 _SHARED_MEMORY = DiagnosticKind(TileShapeError, "X0211", "X0706")
@@ -39,8 +39,6 @@ _SHARED_MEMORY = DiagnosticKind(TileShapeError, "X0211", "X0706")
 
 @dataclass(frozen=True)
 class CheckWorkgroupPass(Pass):
-    """See the module."""
-
     slm_limit: int = SLM_LIMIT
 
     def rewrite(self, op: ModuleOp) -> None:
@@ -75,7 +73,7 @@ def _check_maps(kernel: gpu.FuncOp, report: DiagnosticEmitter) -> None:
 
 
 def functions_of(module: ModuleOp, kernel: gpu.FuncOp) -> list[Operation]:
-    """A kernel and, if it calls any, the functions of its module."""
+    """Return a kernel and, if it calls functions, all functions of its module."""
     if not operations_in(kernel, func.CallOp):
         return [kernel]
     others = (op for op in module.walk() if isinstance(op, func.FuncOp))
@@ -102,7 +100,7 @@ def _check_shared_memory(
 
 
 def shared_bytes(op: memref.AllocOp | memref.AllocaOp) -> int:
-    """The size of shared memory of a known shape, else 0."""
+    """Return the bytes of shared memory of a static allocation, else 0."""
     type_ = op.results[0].type
     if not is_memref(type_) or memory_space_of(type_) != SHARED:
         return 0
@@ -111,7 +109,7 @@ def shared_bytes(op: memref.AllocOp | memref.AllocaOp) -> int:
 
 
 def report_shared_work(kernel: Operation) -> None:
-    """A remark and a warning, if all of what counts is shared."""
+    """Give a remark and a warning if all products (or else all stores) are repeated."""
     products = operations_in(kernel, xetile.TileMmaOp)
     stores = operations_in(kernel, xetile.StoreTileOp, xetile.AtomicRmwTileOp)
     spread = [_spread(op) for op in products or stores]
@@ -127,7 +125,7 @@ def report_shared_work(kernel: Operation) -> None:
 def _spread(
     op: xetile.TileMmaOp | xetile.StoreTileOp | xetile.AtomicRmwTileOp,
 ) -> tuple[Sequence[int], Layout] | None:
-    """The shape that an operation gives or stores, and its map; None without one."""
+    """Return the shape that an operation computes or stores, and its map, or None."""
     map_: xetile.WorkgroupMap | None
     if isinstance(op, xetile.TileMmaOp):
         shape, map_ = vector_type(op.result).get_shape(), op.wg_map
@@ -140,7 +138,7 @@ def _spread(
 
 
 def _repeats(shape: Sequence[int], layout: Layout) -> int:
-    """How many subgroups hold each element."""
+    """Return how many subgroups hold each element."""
     parts = prod(extent // size for extent, size in zip(shape, layout.sg_data))
     return layout.subgroups * prod(rounds(shape, layout)) // parts
 

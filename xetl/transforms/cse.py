@@ -1,11 +1,11 @@
-"""Merge operations that compute the same.
+"""Common subexpression elimination.
 
-*What*: a pure operation with the operands, properties, attributes and result types of
-an earlier one that dominates it goes; its uses take the earlier results.
-*Why*: inlined functions and address arithmetic repeat themselves, and later passes
+*What*: erases a pure operation if an earlier one that dominates it has the same
+operands, properties, attributes and result types; its uses get the earlier results.
+*Why*: inlined functions and address arithmetic repeat operations, and later passes
 compare values by identity.
-*Left alone*: whatever reads or writes memory, has regions, or stands in another block
-of the same region (dominance there is not worked out).
+*Left alone*: operations that access memory or have regions, and equal operations in
+different blocks of one region (their dominance is not computed).
 
 before: %a = arith.addi %x, %y    %b = arith.addi %x, %y    use(%b)
 after:  %a = arith.addi %x, %y    use(%a)
@@ -25,14 +25,14 @@ from xetl.ir.builder import Pass
 
 
 class _Scope:
-    """Operations known so far; a block sees those of the blocks around it."""
+    """The operations seen so far in a block; lookups include the enclosing blocks."""
 
     def __init__(self, outer: _Scope | None = None) -> None:
         self._known: dict[Hashable, Operation] = {}
         self._outer = outer
 
     def find_or_add(self, key: Hashable, op: Operation) -> Operation | None:
-        """An earlier operation of this key; otherwise ``op`` becomes it."""
+        """Return an earlier operation with this key; if there is none, add ``op``."""
         scope: _Scope | None = self
         while scope is not None:
             known = scope._known.get(key)
@@ -57,7 +57,7 @@ def _key(op: Operation) -> Hashable:
 
 
 def merge_equal(block: Block, outer: _Scope | None = None) -> None:
-    """Merge equal operations of a block and of the regions inside."""
+    """Merge equal operations of a block and of the regions inside it."""
     scope = _Scope(outer)
     for op in list(block.ops):
         if op.regions:

@@ -1,7 +1,7 @@
 """The passes from a kernel of a workgroup to blocks of a device, for any backend.
 
-A comment stands where moving a line would break something; docs/design/0003 has the
-whole road.  A kernel at subgroup level passes through to the blocks unchanged.
+A comment says where the order of two passes matters; docs/design/0003 describes the
+whole pipeline. A kernel at subgroup level goes through the pipeline unchanged.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def device_passes(
     """The passes from stage ``xetile`` to ``xetile-blocked``, in order.
 
     Args:
-        device: for which maps and blocks are chosen, see `xetl.devices`.
+        device: the device for which maps and blocks are chosen, see `xetl.devices`.
         slm_limit: bytes of shared memory that a workgroup may use.
-        prefetch: steps that loops ask for tiles ahead; None: a model says.
+        prefetch: the prefetch distance in loop iterations; None: a model chooses it.
     """
     return [
         DropBreakpointsPass(),
@@ -51,11 +51,11 @@ def device_passes(
         NormalizeTilesPass(),
         CanonicalizePass(),
         CSEPass(),
-        # Sums outside of a product want as many registers again.
+        # A separate sum would take as many registers as the product again.
         FoldAddIntoMmaPass(),
         PropagateWgMapsPass(device),
         InsertPrefetchesPass(device, -1 if prefetch is None else prefetch),
-        # Maps say who touches what; after distribution nobody sees both sides.
+        # Needs the maps: distribution hides the accesses of other subgroups.
         PlaceBarriersPass(),
         DistributeToSubgroupsPass(slm_limit),
         CanonicalizePass(),

@@ -10,11 +10,11 @@ Decisions of passes for `explain()` are remarks, in the same terms: a pass calls
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
 from xdsl.ir import Attribute, Operation
@@ -23,7 +23,14 @@ from xetl.dialects.base import around, is_vector, operations_in
 from xetl.dialects.kernel_attributes import ARG_NAMES, TEXT
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.xetile import TileMmaOp, TileSortOp
-from xetl.errors import CallFrame, CompileError, IRError, TileMapWarning, XetlError
+from xetl.errors import (
+    CallFrame,
+    CompileError,
+    IRError,
+    Parts,
+    TileMapWarning,
+    XetlError,
+)
 from xetl.frames import at_frames, frame_at
 from xetl.records import record
 
@@ -90,6 +97,12 @@ def positions_of(location: Attribute) -> Iterator[FileLineColLoc]:
         location = location.caller
     if isinstance(location, FileLineColLoc):
         yield location
+
+
+def places_of(location: Attribute) -> list[tuple[str, int, int]]:
+    """File, line and column of each of its positions."""
+    found = positions_of(location)
+    return [(at.filename.data, at.line.data, at.column.data) for at in found]
 
 
 def facts_of(remarks: list[Remark], file: str) -> dict[str, list[list[int | str]]]:
@@ -177,22 +190,13 @@ class DiagnosticEmitter:
         kind: DiagnosticKind,
         op: Operation,
         message: str,
-        *,
-        label: str = "",
-        notes: Sequence[str] = (),
-        help: str | None = None,
+        **parts: Unpack[Parts],
     ) -> XetlError:
         """The error, on the line of ``op``."""
         if self.is_python:
-            error = kind.error(
-                message, code=kind.code, label=label, notes=notes, help=help
-            )
-            return self.located(error, op)
+            return self.located(kind.error(message, kind.code, **parts), op)
         problem = f"{self.name(op)}: {message}"
-        found = IRError(
-            problem, code=kind.text_code, label=label, notes=notes, help=help
-        )
-        return self.located(found, op)
+        return self.located(IRError(problem, kind.text_code, **parts), op)
 
     def located(self, error: E, op: Operation) -> E:
         """Give an error the line of ``op``, and the calls that led to it."""
@@ -210,10 +214,7 @@ def _places(op: Operation) -> list[tuple[str, int, int]]:
     What a pass made and gave no place has that of the operation around it.
     """
     for outer in around(op, Operation):
-        places = [
-            (each.filename.data, each.line.data, each.column.data)
-            for each in positions_of(outer.location)
-        ]
+        places = places_of(outer.location)
         if places:
             return places
     return []

@@ -1,9 +1,9 @@
 """Remove `breakpoint()` and `assume(...)` from kernels that are compiled.
 
-*What*: each ``xetile.breakpoint`` goes, with a remark, and each ``xetile.assert`` of
-what is assumed.
-*Why*: only the interpreter can stop, and it alone asks whether promises are kept; the
-values they look at must not keep others from being fused.
+*What*: erases each ``xetile.breakpoint``, with a remark, and each ``xetile.assert``
+that comes from `assume`.
+*Why*: only the interpreter stops at breakpoints and checks assumptions. Their operands
+must not prevent fusion.
 *Left alone*: everything else.
 
 before: xetile.breakpoint(%i) {names = ["i"]} : index
@@ -22,8 +22,6 @@ from xetl.transforms.diagnostics import remark
 
 
 class DropBreakpointsPass(Pass):
-    """See the module."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for each in operations_in(op, BreakpointOp, AssertOp):
             if isinstance(each, BreakpointOp):

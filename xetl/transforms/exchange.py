@@ -1,7 +1,7 @@
-"""Shared memory that the elements of a matrix go through to other places.
+"""Shared memory through which the elements of a matrix are permuted.
 
-`expand-sorts` and `expand-scans` write it: what follows splits work between subgroups,
-and knows stores, barriers and gathers.
+`expand-sorts` and `expand-scans` use it. Later passes distribute the stores, barriers
+and gathers to subgroups.
 """
 
 from __future__ import annotations
@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import (
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
-    StringAttr,
-    VectorType,
-    i1,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
@@ -31,7 +21,10 @@ from xetl.ir.builder import Builder
 
 
 class Exchange:
-    """Memory in front of ``op``, of a shape, for each subgroup that runs by itself."""
+    """Shared memory of a shape, allocated before ``op``.
+
+    In a kernel at subgroup level each subgroup has its own rows of it.
+    """
 
     def __init__(self, op: Operation, element: Attribute, shape: Sequence[int]) -> None:
         self.element, self.shape = element, tuple(shape)
@@ -39,39 +32,46 @@ class Exchange:
         self._build = build = Builder.before(op)
         teams = _subgroup_count(op)
         self._first_row: Index = 0
-        if teams > 1:  # each of them has what is its own
+        if teams > 1:  # each subgroup has its own rows
             self._first_row = build.times(build.insert(gpu.SubgroupIdOp()), rows)
-        space, count = IntegerAttr(SHARED, i64), teams * rows * columns
-        type_ = MemRefType(element, [teams * rows, columns], NoneAttr(), space)
+        space, count = builtin.IntegerAttr(SHARED, builtin.i64), teams * rows * columns
+        type_ = builtin.MemRefType(
+            element, [teams * rows, columns], builtin.NoneAttr(), space
+        )
         self._memory = build.insert(memref.AllocOp([], [], type_))
-        flat = MemRefType(element, [count], StridedLayoutAttr([1], 0), space)
+        flat = builtin.MemRefType(
+            element, [count], builtin.StridedLayoutAttr([1], 0), space
+        )
         cast = memref.ReinterpretCastOp(self._memory, [0], [count], [1], flat)
         self._flat = build.insert(cast)
 
     def line(self, dim: int, extent: int | None = None) -> SSAValue:
-        """0, 1, 2, ... along a dim: a column or a row."""
+        """Return 0, 1, 2, ... along a dimension, as a column (0) or a row (1)."""
         extent = extent or self.shape[dim]
-        line = self._build.insert(vector.StepOp(VectorType(IndexType(), [extent])))
+        line = self._build.insert(
+            vector.StepOp(builtin.VectorType(builtin.IndexType(), [extent]))
+        )
         shape = [extent, 1] if dim == 0 else [1, extent]
-        cast = vector.ShapeCastOp(line, VectorType(IndexType(), shape))
+        cast = vector.ShapeCastOp(line, builtin.VectorType(builtin.IndexType(), shape))
         return self._build.insert(cast)
 
     def store(self, build: Builder, value: SSAValue) -> None:
-        """As the first rows and columns, and a barrier."""
+        """Store a matrix at the first rows and columns; insert a barrier."""
         tile = self._tile(build, shape_of(value.type))
         build.add(xetile.StoreTileOp(value, tile))
         build.add(gpu.BarrierOp())
 
     def load(self, build: Builder, shape: Sequence[int]) -> SSAValue:
-        """The first rows and columns, and a barrier."""
+        """Load the first rows and columns; insert a barrier."""
         found = build.insert(xetile.LoadTileOp(self._tile(build, shape)))
         build.add(gpu.BarrierOp())
         return found
 
     def gather(self, build: Builder, place: tuple[SSAValue, SSAValue]) -> SSAValue:
-        """The elements at a place, and a barrier.
+        """Gather elements; insert a barrier.
 
-        A place is a column of indices of rows, and a row of those of columns.
+        Args:
+            place: a column with the indices of rows, and a row with those of columns.
         """
         row, column = place
         shape = shape_of(row.type)[0], shape_of(column.type)[1]
@@ -86,7 +86,7 @@ class Exchange:
             wide = vector.BroadcastOp(first, vector_type(indices))
             indices = build.insert(arith.AddiOp(indices, build.insert(wide)))
         tile = build.insert(xetile.InitTileOp(self._flat, [], type_, indices=indices))
-        everything = build.constant(1, VectorType(i1, shape))
+        everything = build.constant(1, builtin.VectorType(builtin.i1, shape))
         found = build.insert(xetile.LoadGatherOp(tile, everything))
         build.add(gpu.BarrierOp())
         return found
@@ -99,18 +99,18 @@ class Exchange:
 
 
 def spread(build: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """A row or a column, repeated to a shape."""
+    """Broadcast a row or a column to a shape."""
     old = shape_of(value.type)
     dims = tuple(dim for dim in (0, 1) if old[dim] != shape[dim])
     if not dims:
         return value
-    type_ = VectorType(vector_type(value).element_type, shape)
+    type_ = builtin.VectorType(vector_type(value).element_type, shape)
     return build.insert(xetile.TileBroadcastOp(value, type_, broadcast_dims=dims))
 
 
 def _subgroup_count(op: Operation) -> int:
-    """How many subgroups run this code, each by itself: 1 of a workgroup's kernel."""
+    """Return the subgroups that run this code independently; 1 at workgroup level."""
     kernel = next(around(op, gpu.FuncOp, func.FuncOp), None)
-    if kernel is None or kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
+    if kernel is None or kernel.attributes.get(LEVEL) != builtin.StringAttr(SUBGROUP):
         return 1
     return prod(subgroups_along_axes(kernel))

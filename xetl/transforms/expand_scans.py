@@ -1,9 +1,9 @@
-"""expand-scans: scans by a function go through shared memory in log2(n) steps.
+"""expand-scans: expand scans by a function to log2(n) steps through shared memory.
 
-*What*: each ``xetile.tile_associative_scan`` becomes a loop, in whose step n elements
-are combined with what stands 2^n before them, by way of arrays in shared memory.
-*Why*: what follows splits work between subgroups, and knows stores, barriers, gathers.
-*Left alone*: everything else.  Without such operations nothing changes.
+*What*: each ``xetile.tile_associative_scan`` becomes a loop. Its step n combines each
+element with the one 2^n places before it, by arrays in shared memory.
+*Why*: later passes can distribute the stores, barriers and gathers to subgroups.
+*Left alone*: everything else.
 
 before: %r:2 = xetile.tile_associative_scan %v, %w {scan_dim = 0} : ... { combine }
 after:  %m = memref.alloc() : memref<8x2xf32, 3 : i64>
@@ -35,7 +35,7 @@ class ExpandScansPass(Pass):
     """See the module docstring.
 
     Attributes:
-        elementwise: whether scans go, too, whose function works element by element.
+        elementwise: whether to expand scans whose function is elementwise, too.
     """
 
     elementwise: bool = True
@@ -49,7 +49,7 @@ class ExpandScansPass(Pass):
 
 
 def _expanded(op: xetile.TileAssociativeScanOp) -> Sequence[SSAValue]:
-    """The loop in front of ``op``; returns its results."""
+    """Insert the loop before ``op``; return its results."""
     build, shape, dim = Builder.before(op), op.shape, op.dim
     kinds = [vector_type(each).element_type for each in op.sources]
     memories = [Exchange(op, i8 if kind == i1 else kind, shape) for kind in kinds]
@@ -84,7 +84,7 @@ def _expanded(op: xetile.TileAssociativeScanOp) -> Sequence[SSAValue]:
 def _moved(
     build: Builder, memory: Exchange, value: SSAValue, places: tuple[SSAValue, SSAValue]
 ) -> SSAValue:
-    """The elements at ``places``; masks go as bytes, for memory has no single bits."""
+    """Return the elements at ``places``. Masks are stored as bytes."""
     type_ = value.type
     if vector_type(value).element_type == i1:
         value = build.insert(arith.ExtuiOp(value, VectorType(i8, memory.shape)))

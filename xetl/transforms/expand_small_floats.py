@@ -1,23 +1,21 @@
 """expand-small-floats: floats of eight bits become i8, and arithmetic on them f32.
 
-*What*: `f8E4M3FN` and `f8E5M2` in memory, tiles and values are i8.  A conversion is
-integer arithmetic; a product takes bf16 (of a device: f16, to which the way is half as
-long), both of which hold every such number, or codes where the device multiplies them
-(C an f32, whole steps of K); any other computation widens to f32 and rounds its result
-once.
-*Why*: what backends do not know they need not be taught.
-*Left alone*: what only moves elements; modules without such types.
+*What*: `f8E4M3FN` and `f8E5M2` in memory, tiles and values become i8. A conversion
+becomes integer arithmetic. A product gets factors of bf16 (on a device f16, half the
+work); both hold every such number exactly. If the device multiplies the codes (C is
+f32, K a multiple of its step), the factors stay codes. Any other computation is done
+in f32, and its result is rounded once.
+*Why*: backends do not have to know these types.
+*Left alone*: operations that only move elements; modules without such types.
 Raises: IRError for atomics on them.
 
 before: %p = xetile.tile_mma %a, %b : vector<8x32xf8E5M2>, vector<32x16xf8E5M2> -> ...
 after:  %w = ... : vector<8x32xi8> to vector<8x32xbf16>
         %p = xetile.tile_mma %w, %v : vector<8x32xbf16>, vector<32x16xbf16> -> ...
 
-Floats of eight bits from and to wider ones, in integer arithmetic.
-
-No target has to know the formats: a code is an i8, and what is built here is exact from
-a code, and rounds to nearest even to one.  Overflow is not saturated: `f8E4M3FN` has no
-infinity and gives NaN, `f8E5M2` gives infinity.
+A code is the i8 that holds such a float. Conversion from a code is exact; conversion
+to a code rounds to nearest even. Overflow is not saturated: `f8E4M3FN` has no infinity
+and gives NaN, `f8E5M2` gives infinity.
 Source: Micikevicius et al., "FP8 formats for deep learning" (2022); ml_dtypes.
 """
 
@@ -46,7 +44,7 @@ from xetl.transforms.diagnostics import refusal
 from xetl.transforms.rewriting import retype, retyping
 
 CODE = builtin.IntegerType(8)
-"""What holds a float of eight bits."""
+"""The integer type that holds a float of eight bits."""
 
 _INT = builtin.IntegerType(32)
 
@@ -56,9 +54,10 @@ class Format:
     """A format of eight bits: sign, exponent, fraction.
 
     Attributes:
-        fraction: bits of it.
-        special: the first code that is no finite number, without sign.
-        last: the code of what is too large.
+        fraction: bits of the fraction.
+        bias: of the exponent.
+        special: the first code that is not finite, without sign.
+        last: the code for numbers that are too large.
         nan: the code of NaN, without sign.
     """
 
@@ -76,17 +75,17 @@ FORMATS: dict[type[Attribute], Format] = {
 
 
 def element_of(type_: Attribute) -> Attribute:
-    """The element type of a vector, memref or tile, any other type itself."""
+    """Return the element type of a vector, memref or tile; any other type itself."""
     return getattr(type_, "element_type", type_)
 
 
 def is_small(type_: Attribute) -> bool:
-    """Whether the type, or that of its elements, is a float of eight bits."""
+    """Whether the type or its element type is a float of eight bits."""
     return type(element_of(type_)) in FORMATS
 
 
 def format_of(type_: Attribute) -> Format:
-    """The format of a float of eight bits, or of such elements."""
+    """Return the format of a type that `is_small`."""
     return FORMATS[type(element_of(type_))]
 
 
@@ -128,7 +127,7 @@ class _Arithmetic:
 def extended(
     build: Builder, value: SSAValue, form: Format, type_: Attribute
 ) -> SSAValue:
-    """A code, or a vector of them, as f16, bf16, f32 or f64: exact."""
+    """Convert a code, or a vector of codes, to f16, bf16, f32 or f64: exact."""
     to = element_type(type_)
     on = _Arithmetic(build, value)
     if isinstance(to, builtin.Float16Type):
@@ -136,7 +135,7 @@ def extended(
     code = on.cast(arith.ExtuiOp, value, _INT)
     magnitude = on.apply(arith.AndiOp, code, 0x7F)
     shifted = on.apply(arith.ShliOp, magnitude, 23 - form.fraction)
-    # The exponent of what is not finite moves on to the highest.
+    # The exponent of NaN and infinity becomes the highest one.
     rebias = 127 - form.bias
     special = on.compare("uge", magnitude, form.special)
     exponent = on.select(special, 2 * rebias << 23, rebias << 23, shifted)
@@ -161,16 +160,16 @@ def extended(
 
 
 def _as_half(on: _Arithmetic, value: SSAValue, form: Format) -> SSAValue:
-    """As f16, which has the exponent of f8E5M2 and one more bit than f8E4M3FN's."""
+    """Convert to f16: the exponent is that of f8E5M2, one bit wider than f8E4M3FN's."""
     to, half = builtin.IntegerType(16), builtin.Float16Type()
     if form.fraction == _HALF_FRACTION - 8:
         code = on.apply(arith.ShliOp, on.cast(arith.ExtuiOp, value, to), 8)
         return on.cast(arith.BitcastOp, code, half)
-    # The sign is extended over the highest bit of the exponent, which is cleared.
+    # Sign extension sets the highest bit of the exponent, which is then cleared.
     code = on.cast(arith.ExtsiOp, value, to)
     shifted = on.apply(arith.ShliOp, code, _HALF_FRACTION - form.fraction)
     bits = on.apply(arith.AndiOp, shifted, ~_HIGHEST)
-    # Of NaN, the last code, one more carries into that bit: the exponent of NaN again.
+    # NaN is the last code: the addition carries into that bit, so it is NaN again.
     last = form.nan << _HALF_FRACTION - form.fraction
     carry = on.apply(arith.AddiOp, bits, _HIGHEST - last)
     bits = on.apply(arith.OriOp, bits, on.apply(arith.AndiOp, carry, _HIGHEST))
@@ -179,11 +178,11 @@ def _as_half(on: _Arithmetic, value: SSAValue, form: Format) -> SSAValue:
 
 
 _HALF_FRACTION, _HALF_BIAS, _HIGHEST = 10, 15, 0x4000
-"""Of an f16: bits of the fraction, bias and highest bit of the exponent."""
+"""f16: bits of the fraction, bias of the exponent, highest bit of the exponent."""
 
 
 def truncated(build: Builder, value: SSAValue, form: Format) -> SSAValue:
-    """f16, bf16, f32 or f64, or a vector, as codes, rounded to nearest even."""
+    """Convert f16, bf16, f32 or f64, or vectors, to codes, rounded to nearest even."""
     on = _Arithmetic(build, value)
     if isinstance(element_type(value.type), builtin.Float16Type | builtin.BFloat16Type):
         value = on.cast(arith.ExtfOp, value, builtin.f32)
@@ -191,14 +190,14 @@ def truncated(build: Builder, value: SSAValue, form: Format) -> SSAValue:
     width, fraction, bias = (64, 52, 1023) if is_double else (32, 23, 127)
     bits = on.cast(arith.BitcastOp, value, builtin.IntegerType(width))
     magnitude = on.apply(arith.AndiOp, bits, (1 << (width - 1)) - 1)
-    # To nearest even: half a step less one, and one more where the last bit is odd.
+    # Nearest even: add half a step minus one, plus one if the last bit is odd.
     shift = fraction - form.fraction
     odd = on.apply(arith.AndiOp, on.apply(arith.ShruiOp, magnitude, shift), 1)
     rounded = on.apply(arith.AddiOp, magnitude, (1 << (shift - 1)) - 1)
     rounded = on.apply(arith.AddiOp, rounded, odd)
     normal = on.apply(arith.ShruiOp, rounded, shift)
     normal = on.apply(arith.SubiOp, normal, (bias - form.bias) << form.fraction)
-    # Added to a number whose last bit is the step of the subnormal codes.
+    # Subnormals: add a number whose last bit is the step of the subnormal codes.
     step = 1 - form.bias - form.fraction
     large = math.ldexp(1.0, fraction + step)
     positive = on.cast(arith.BitcastOp, magnitude, element_type(value.type))
@@ -232,7 +231,8 @@ class ExpandSmallFloatsPass(Pass):
     """See the module docstring.
 
     Attributes:
-        device: whose matrix unit may know codes, see `xetl.devices`; none: a CPU.
+        device: the device, whose matrix unit may multiply codes; see `xetl.devices`.
+            An empty string is a CPU.
     """
 
     device: str = ""
@@ -248,7 +248,8 @@ class ExpandSmallFloatsPass(Pass):
             return
         for each in op.walk():
             if isinstance(each, xetile.TileMmaOp) and self._multiplies(each):
-                names = [CODES[_name_of(side.type)] for side in (each.a, each.b)]
+                elements = [element_of(side.type) for side in (each.a, each.b)]
+                names = [CODES[DType.of(str(each)).name] for each in elements]
                 each.properties["precision"] = builtin.StringAttr("x".join(names))
         wide: dict[tuple[SSAValue, Attribute], SSAValue] = {}
         for each in list(op.walk()):
@@ -277,17 +278,18 @@ class ExpandSmallFloatsPass(Pass):
         )
 
 
-def _name_of(type_: Attribute) -> str:
-    return DType.of(str(element_of(type_))).name
-
-
 # What computes does so in a wider type ----------------------------------------------
 
 
 def _widen(
     op: Operation, wide: dict[tuple[SSAValue, Attribute], SSAValue], factor: Attribute
 ) -> None:
-    """Let an operation that computes read and give wider values; products a factor."""
+    """Let an operation that computes read and return f32; factors of products differ.
+
+    Args:
+        wide: the extended values made so far.
+        factor: the type of factors of products.
+    """
     if isinstance(op, _ATOMIC):
         _check_atomic(op)
     padding = op.properties.get("padding")
@@ -339,9 +341,9 @@ def _check_atomic(op: xetile.AtomicRmwTileOp | memref.AtomicRmwOp) -> None:
 
 
 def _conversion(op: Operation) -> Callable[[Builder], SSAValue] | None:
-    """What builds the result of a conversion in its place; None for other operations.
+    """Return a function that builds a conversion; None for other operations.
 
-    It keeps the formats: by the time it builds, operands may be codes.
+    The function keeps the formats, because operands may be codes when it runs.
     """
     if isinstance(op, arith.ExtfOp) and is_small(op.source.type):
         form = format_of(op.source.type)

@@ -71,7 +71,7 @@ def _is_column_major(value: SSAValue) -> bool:
 
 
 def _turned_type(type_: xetile.TileType) -> xetile.TileType:
-    """The tile of the transposed matrix: each subgroup owns what it did."""
+    """Return the tile type of the transposed matrix; ownership does not change."""
     wg_map = type_.wg_map
     return type_.replace(
         type_.shape[::-1],
@@ -85,7 +85,7 @@ def _turned_type(type_: xetile.TileType) -> xetile.TileType:
 
 
 def turned(layout: Layout) -> Layout:
-    """The layout of the transposed tile: all lists and the order of ids swapped."""
+    """Return the layout of the transposed tile: all lists and the order are swapped."""
     lists = (
         *(layout.sg_layout, layout.sg_data, layout.inst_data),
         *(layout.lane_layout, layout.lane_data),
@@ -116,7 +116,7 @@ def _init_tile(op: xetile.InitTileOp) -> None:
 
 
 def _turned_view(source: SSAValue) -> memref.TransposeOp:
-    """The matrix (the last two dimensions) with rows as columns."""
+    """Return a view with the last two dimensions swapped."""
     type_ = memref_type(source)
     strides = strides_of(type_)
     assert strides is not None, "a column-major tile of a matrix without strides"
@@ -130,7 +130,7 @@ def _turned_view(source: SSAValue) -> memref.TransposeOp:
 
 
 def _swapped(values: Sequence[Any]) -> list[Any]:
-    """The last two entries in the other order."""
+    """Swap the last two entries."""
     return [*values[:-2], *reversed(values[-2:])]
 
 
@@ -159,7 +159,7 @@ def _atomic(op: xetile.AtomicRmwTileOp) -> None:
 
 
 def _as_before(value: SSAValue, tile: SSAValue) -> xetile.TileTransposeOp:
-    """What the value was; a map that the user gave of it is kept."""
+    """Transpose a value back; a map that the user gave is kept."""
     back = xetile.TileTransposeOp(value)
     found = xetile.tile_type(tile).wg_map
     if found is not None:
@@ -183,8 +183,6 @@ _RULES: dict[type[Operation], Callable[[Any], None]] = {
 
 
 class NormalizeTilesPass(Pass):
-    """See the module."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for kernel in operations_in(op, gpu.FuncOp, func.FuncOp):
             if kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
@@ -204,7 +202,7 @@ def _cancel_transposes(kernel: Operation) -> None:
 
 
 def _may_cancel(outer: xetile.TileTransposeOp, inner: xetile.TileTransposeOp) -> bool:
-    """A map that the user gave for the result must not be lost."""
+    """Whether two transposes may be removed without losing a map of the user."""
     found, between = outer.wg_map, inner.wg_map
     if found is None:
         return True
@@ -214,7 +212,7 @@ def _may_cancel(outer: xetile.TileTransposeOp, inner: xetile.TileTransposeOp) ->
 
 
 def split_tile_arrays(operations: Sequence[Operation]) -> None:
-    """Make every load of ``operations`` one of a single vector, in place."""
+    """Split loads of several vectors into loads of one vector each, in place."""
     for op in operations:
         if isinstance(op, xetile.LoadTileOp) and len(op.results) > 1:
             _split(op)
@@ -228,7 +226,7 @@ def split_tile_arrays(operations: Sequence[Operation]) -> None:
 
 
 def _split(op: xetile.LoadTileOp) -> None:
-    """The vectors lie side by side: the tile moves on by its columns."""
+    """Replace a load by one load for each vector; the vectors are adjacent columns."""
     columns = op.tile_type.shape[1]
     new: list[Operation] = []
     loads: list[SSAValue] = []

@@ -1,6 +1,7 @@
-"""Greedy rewriting in which new operations keep the place of the matched one.
+"""Greedy rewriting by rules, and replacement of types.
 
-Other types, wherever they stand: of values, inside of other types, in attributes.
+New operations get the location of the matched one. `retype` replaces types of values,
+types inside of other types, and types in attributes.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from xetl.dialects.verify import LocatedVerifyException
 from xetl.ir.builder import Builder
 
 Rule: TypeAlias = Callable[[Builder, Any], Values | None]
-"""Inserts what replaces an operation and gives its results; None: it stays."""
+"""Inserts the replacement of an operation and returns the new results, or returns None
+to leave the operation."""
 
 
 class _ByRules(RewritePattern):
-    """Replace operations by what their rules build."""
+    """Replaces operations by the results of their rules."""
 
     def __init__(self, rules: Mapping[type[Operation], Rule]) -> None:
         self._rules = rules
@@ -43,9 +45,9 @@ class _ByRules(RewritePattern):
 
 
 def apply_rules(op: Operation, rules: Mapping[type[Operation], Rule]) -> None:
-    """Replace all operations inside ``op`` that have rules, until none has one.
+    """Apply the rules to all operations inside ``op`` until none applies.
 
-    Nothing else is removed.
+    Dead operations are not removed.
 
     Raises:
         LocatedVerifyException: a rule raised a VerifyException.
@@ -56,13 +58,14 @@ def apply_rules(op: Operation, rules: Mapping[type[Operation], Rule]) -> None:
 
 
 Retyping: TypeAlias = Callable[[Attribute], Attribute]
-"""From an attribute or a type to the one in its place."""
+"""Returns the replacement of an attribute or a type, or the same one."""
 
 
 def retyping(other: Callable[[Attribute], Attribute | None]) -> Retyping:
-    """Replace what ``other`` gives something for, also inside of attributes and types.
+    """Return a memoised function that replaces attributes and types, nested ones too.
 
-    It remembers what it was asked.
+    Args:
+        other: returns the replacement of an attribute or a type; None: it has none.
     """
     known: dict[Attribute, Attribute] = {}
 
@@ -83,7 +86,7 @@ def retyping(other: Callable[[Attribute], Attribute | None]) -> Retyping:
         if new is None:
             new = other(attribute)
             new = inside(attribute) if new is None else new
-            # Itself where nothing changes: what is equal need not be built again.
+            # The same object if nothing changes: callers compare with `is`.
             known[attribute] = new = attribute if new == attribute else new
         return new
 
@@ -91,7 +94,7 @@ def retyping(other: Callable[[Attribute], Attribute | None]) -> Retyping:
 
 
 def retype(op: Operation, to: Retyping) -> None:
-    """Give an operation, and the values it defines, other types."""
+    """Replace types in the attributes of an operation and of the values it defines."""
     for value in defined_by(op):
         new = to(value.type)
         if new is not value.type:

@@ -1,7 +1,7 @@
-"""Which operations a module may have at each stage; a check finds those left over.
+"""Stages of the IR: the operations that a module may contain, and the check for them.
 
-A backend adds the stages of its own dialects with `register_stage`, and so does a pass
-that a stage begins after.
+A backend registers stages for its dialects with `register_stage`. A pass that begins a
+stage registers it as well.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import operations_in
+from xetl.dialects.base import is_vector, operations_in
 from xetl.dialects.upstream import vector
 from xetl.dialects.verify import place_of
 from xetl.records import record
@@ -22,7 +21,7 @@ Rule = Callable[[Operation], str | None]
 
 
 class StageError(VerifyException):
-    """An operation stands where it may not; our mistake, never the user's."""
+    """An operation is not allowed at a stage: a bug in xetl, not an error of a user."""
 
 
 @record(frozen=True)
@@ -30,12 +29,13 @@ class StageSpec:
     """One stage.
 
     Args:
-        name: what `check_stage` and the commands call it.
-        dialects: all operations of these are allowed.
-        operations: so are these, by their full names.
-        rules: each gives what is wrong with an operation, or None.
-        is_verified: whether the operations are verified where it begins; each costs
-            30 us, a tenth of a kernel's time, so once is enough. Tests do it oftener.
+        name: its name for `check_stage` and the commands.
+        dialects: dialects whose operations are all allowed.
+        operations: full names of other operations that are allowed.
+        rules: each returns the problem with an operation, or None.
+        is_verified: whether all operations are verified when the stage begins. This
+            takes 30 us an operation, a tenth of the compile time in all, so it is done
+            at one stage only. Tests verify every stage.
     """
 
     name: str
@@ -45,7 +45,7 @@ class StageSpec:
     is_verified: bool = True
 
     def problem_with(self, op: Operation) -> str | None:
-        """Why ``op`` may not stand at this stage; None if it may."""
+        """Return why ``op`` is not allowed at this stage; None if it is allowed."""
         dialect = op.name.partition(".")[0]
         if dialect not in self.dialects and op.name not in self.operations:
             return f"`{op.name}` may not stand at stage `{self.name}`"
@@ -56,7 +56,7 @@ class StageSpec:
         return None
 
     def with_rule(self, name: str, rule: Rule) -> StageSpec:
-        """Make another stage known, of a rule more; nothing is verified again there."""
+        """Register a stage with one more rule, without verification."""
         rules = (*self.rules, rule)
         return register_stage(
             StageSpec(name, self.dialects, self.operations, rules, False)
@@ -67,13 +67,13 @@ _STAGES: dict[str, StageSpec] = {}
 
 
 def register_stage(spec: StageSpec) -> StageSpec:
-    """Make a stage known by its name; a later one of the same name replaces it."""
+    """Register a stage by its name; it replaces a stage of the same name."""
     _STAGES[spec.name] = spec
     return spec
 
 
 def find_stage(stage_name: str) -> StageSpec:
-    """The stage of this name; a ValueError if there is none."""
+    """Return the stage of this name; raise a ValueError if there is none."""
     spec = _STAGES.get(stage_name)
     if spec is None:
         known = ", ".join(_STAGES)
@@ -82,10 +82,10 @@ def find_stage(stage_name: str) -> StageSpec:
 
 
 def check_stage(op: Operation, stage_name: str) -> None:
-    """Check that every operation inside ``op`` may stand at the stage.
+    """Check that every operation inside ``op`` is allowed at the stage.
 
     Raises:
-        StageError: one may not; the message names it and its source line.
+        StageError: one is not; the message names it and its source line.
         ValueError: there is no such stage.
     """
     spec = find_stage(stage_name)
@@ -105,23 +105,23 @@ _ANY_RANK = (
 
 
 def vectors_have_rank_2(op: Operation) -> str | None:
-    """Tile values are matrices (blocked ones have rank 4)."""
+    """Check that tile values have rank 2, or rank 4 if they are blocked."""
     if not op.name.startswith("xetile."):
         return None
     for result in op.results:
         type_ = result.type
-        if isinstance(type_, VectorType) and type_.get_num_dims() not in (1, 2, 4):
+        if is_vector(type_) and type_.get_num_dims() not in (1, 2, 4):
             return f"`{op.name}` gives {type_}, a tile value has rank 2"
     return None
 
 
 def no_matrices(op: Operation) -> str | None:
-    """Everything is a scalar or one row by now."""
+    """Check that all values are scalars or vectors of rank 1."""
     if isinstance(op, _ANY_RANK):
         return None
     for value in (*op.operands, *op.results):
         type_ = value.type
-        if isinstance(type_, VectorType) and type_.get_num_dims() > 1:
+        if is_vector(type_) and type_.get_num_dims() > 1:
             return f"`{op.name}` still works on {type_}"
     return None
 

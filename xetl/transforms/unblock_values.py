@@ -1,16 +1,17 @@
-"""unblock-values: blocked rank-4 values become the rank-2 values they stand for.
+"""unblock-values: replace blocked values of rank 4 by the rank-2 values they stand for.
 
-Why: inner blocks say how a GPU's memory and matrix instructions cut a tile. A CPU's
-registers and caches are blocked later and otherwise, so the blocks only stand in the
-way; and blocks of values that a text was written with are not those of the device.
+Why: inner blocks describe how memory and matrix instructions of a GPU split a tile. On
+a CPU, tiles are split later and in another way. The blocks that a text was written
+with may not be those of the device.
 
-A blocked value P is V seen as P[a, b, c, d] = V[a * b0 + c, b * b1 + d], and most of
-what a blocked value meets commutes with that view (`commuting.py`).
+A blocked value P is a view of V: P[a, b, c, d] = V[a * b0 + c, b * b1 + d]. Most
+operations commute with this view (`_commutes`).
 
 Before: ``%p = xetile.tile_pack %v {inner_blocks = [16, 16]} : 64x32 -> 4x2x16x16``
 After:  uses of ``%p`` use ``%v``; tiles lose ``inner_blocks``
 
-Left alone: values of rank 2; blocked ones whose dimensions are looked at one by one.
+Left alone: values of rank 2, and blocked values that an operation uses by single
+dimensions of rank 4.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ class UnblockValuesPass(Pass):
 def unblock(
     op: Operation, of_tile: Callable[[xetile.TileType], xetile.TileType]
 ) -> None:
-    """Make all vectors plain that ``op`` holds, and of each tile type ``of_tile``.
+    """Replace all blocked vectors and tiles inside ``op``.
 
-    What looks at the dimensions of blocks keeps its values in blocks.
+    Operations that do not commute with blocking keep their values.
+
+    Args:
+        of_tile: returns the new type of a blocked tile.
     """
     operations = list(op.walk())
     if not any(
@@ -55,12 +59,12 @@ def unblock(
 
 
 def unblocked_tile(type_: xetile.TileType) -> xetile.TileType:
-    """The same tile without ``inner_blocks``."""
+    """Return the tile type without ``inner_blocks``."""
     return type_.replace(inner_blocks=())
 
 
 def _unblocked_vector(type_: Attribute) -> Attribute:
-    """The type of the value that a blocked one stands for."""
+    """Return the rank-2 type of a blocked vector."""
     assert is_vector(type_)
     rows, cols, height, width = type_.get_shape()
     return VectorType(type_.element_type, [rows * height, cols * width])
@@ -101,7 +105,7 @@ def _rewrite(
 def _dims(
     op: xetile.TileReduceOp | xetile.TileBroadcastOp, dims: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Dimensions of a blocked value as those of the value: d and d + 2 are one."""
+    """Return dimensions of the rank-2 value: d and d + 2 of the blocked one are d."""
     if not is_blocked(op.result.type):
         return dims
     return tuple(dim for dim in dims if dim < 2)
@@ -117,14 +121,14 @@ _ENDS = (scf.YieldOp, scf.ConditionOp)
 
 
 def is_blocked(type_: Attribute) -> bool:
-    """Whether this may be the type of something in blocks."""
+    """Whether this may be the type of a blocked value or tile."""
     if isinstance(type_, xetile.TileType):
         return type_.inner_blocks is not None
     return is_vector(type_) and type_.get_num_dims() == 4
 
 
 def values_that_stay_blocked(root: Operation) -> set[SSAValue]:
-    """Vectors of rank 4, and tiles, of ``root`` that must stay as they are."""
+    """Return the vectors of rank 4 and the tiles in ``root`` that must stay blocked."""
     classes = axes.Classes()
     stuck: list[SSAValue] = []
     values: list[SSAValue] = []
@@ -152,7 +156,7 @@ def _commutes(op: Operation) -> bool:
     if isinstance(op, _ENDS):
         return isinstance(op.parent_op(), _CARRYING)
     if isinstance(op, xetile.TileReduceOp | xetile.TileBroadcastOp):
-        # A dimension and the inner one of its blocks are one dimension of the value.
+        # Dimensions d and d + 2 are one dimension of the rank-2 value.
         outer = {dim for dim in (0, 1) if dim in op.dims and dim + 2 in op.dims}
         return len(op.dims) == 2 * len(outer)
     if isinstance(op, arith.ConstantOp):

@@ -1,7 +1,7 @@
 """The facade users import: `from xetl import xetile`.
 
-Operations and dtypes come from the ``__all__`` of the files that declare them; file by
-file, as mypy does not read lists that are made of other lists.
+Operations and dtypes come from the ``__all__`` of the files that declare them. Each is
+imported by ``*``, because mypy does not read an ``__all__`` made of other lists.
 """
 
 from typing import TYPE_CHECKING
@@ -25,29 +25,20 @@ from xetl.language.values import Array, Tile, Vector
 
 if TYPE_CHECKING:
     from xetl.runtime.kernel import kernel
-else:  # a checker would take any name to be there
+else:  # with `__getattr__`, a type checker would accept any name
 
     def __getattr__(name: str) -> object:
-        """Find the decorator late: the runtime may itself use the facade's names."""
+        """Load the decorator on first use: the runtime imports names of this facade."""
         if name == "kernel":
             return import_whole("xetl.runtime.kernel").kernel
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = [
-    "Array",
-    "Tile",
-    "Vector",
-    "constexpr",
-    "function",
-    "kernel",
-    "sg_map",
-    "wg_map",
-    "xe_map",
-]
+__all__ = ["Array", "Tile", "Vector", "constexpr", "function", "kernel", "sg_map"]
+__all__ += ["wg_map", "xe_map"]
 __all__ += dtypes.__all__
 __all__ += ops.__all__
-# `from xetl.xetile import *` leaves Python's own.
+# `from xetl.xetile import *` does not hide Python's functions of these names.
 __all__.remove("abs")
 __all__.remove("all")
 __all__.remove("any")

@@ -1,7 +1,7 @@
 """The ``cpu`` backend, as the core sees it.
 
-Compiling is imported when first needed: a launch from the disk cache loads neither
-xDSL nor LLVM.
+The compiler is imported at first use: a launch from the disk cache loads neither xDSL
+nor LLVM.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ class CpuBackend(BackendBase):
     exports = True
 
     def variant(self, target: str) -> str:
-        """The target with calls of the library of `config.xsmm`, if that can be used.
+        """Return the target, calling the library of `config.xsmm` if it is usable.
 
-        Else, with a warning, the target itself: products are then compiled inline.
+        If the library is not usable, warn and return the target itself: products are
+        then compiled inline.
         """
         if config.xsmm == INLINE:
             return target
@@ -56,11 +57,11 @@ class CpuBackend(BackendBase):
         return f"{target}+{config.xsmm}"
 
     def cache_key(self, target: str) -> str:
-        """Versions of what makes the code, the library it calls, and the processor."""
+        """Return a key of versions, target, library and processor."""
         machine = find_target(target)
         calls = machine.calls
         library = "" if calls == INLINE else _library(calls).identity
-        # Two processes on one processor may differ: Linux grants tiles to each.
+        # Two processes on one processor may differ: Linux permits tiles per process.
         tiles = f"tiles={machine.has_amx or machine.calls_configure}"
         parts = (
             __version__,
@@ -73,16 +74,16 @@ class CpuBackend(BackendBase):
         return " ".join(("cpu", *parts))
 
     def machine_name(self, target: str) -> str:
-        """The target, the processor's model and the threads of a launch."""
+        """Return the target, the processor's model and the threads of a launch."""
         found = self.part("launch.threads").allowed_threads()
         return f"{target}, {processor_model()}, {found.count} threads"
 
     def peak(self, target: str, dtype: str) -> tuple[float, float]:
-        """See `xetl.backend.BackendBase.peak`; measured here, which takes a second."""
+        """See `xetl.backend.BackendBase.peak`; measuring the peak takes a second."""
         return self.part("peak").measure_peak(dtype)
 
     def tune_machine(self) -> Sequence[str]:
-        """Measure what instructions cost; register tiles are chosen by that."""
+        """Measure the costs of instructions: register tiles are chosen by these."""
         tuning = self.part("measured_costs")
         return tuning.tune(host_machine(), processor_model())
 
@@ -102,7 +103,7 @@ class CpuBackend(BackendBase):
         return self.part("launch.replay").make_replay(call)
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
-        """Machine code of a module at the ``loops`` stage."""
+        """Compile a module at the ``loops`` stage to machine code."""
         return self.part("pipeline").build(module, signature, target)
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
@@ -135,7 +136,7 @@ def _libraries() -> Any:
 
 
 def _library(name: str) -> Any:
-    """The library that kernels call; it has been tried out."""
+    """Return the library that kernels call, after `validate_library` has tested it."""
     return _libraries().find_library(name)
 
 

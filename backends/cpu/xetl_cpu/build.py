@@ -1,10 +1,9 @@
 """From a lowered module to machine code: emit, optimise a little, assemble, flatten.
 
-``cpu.packed_memory`` says where a packed operand of a launch is: in the workspace,
-unless the launch brings memory (`launch/workspace.py`).  What is brought starts
-with a header that says what was packed there, and how; unless that is exactly what this
-launch would pack, it is not used, and the kernel returns at once, before anything is
-written:
+``cpu.packed_memory`` chooses the memory of a packed operand: memory that the launch
+passes in (`launch/workspace.py`), or else the workspace. Memory from the launch starts
+with a header that identifies what is packed there, and how. If the header differs from
+what this launch would pack, the kernel returns at once, before it writes anything:
 
     header = [address, strides, facts ..., layout ...]   (8 bytes each)
 """
@@ -32,7 +31,7 @@ _HEADER = 8 * HEADER_WORDS
 
 
 def _emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
-    """Choose the memory; nothing is written yet but the header."""
+    """Choose the memory of a packed operand; write nothing but the header."""
     if em.is_checked:
         raise InternalError("memory is reserved after its size was checked")
     b = em.builder
@@ -60,7 +59,7 @@ def _emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
 
 
 class _Brought(NamedTuple):
-    """Memory of the launch for an operand; the state NONE: there is none."""
+    """Memory that the launch passes in for an operand; state NONE: it passes none."""
 
     header: Value
     size: Value
@@ -68,7 +67,7 @@ class _Brought(NamedTuple):
 
 
 def _brought(em: KernelEmitter) -> _Brought:
-    """For the next operand in the launch's table."""
+    """Load the entry for the next operand from the launch's table."""
     b = em.builder
     table = em.slot(PACKED, PTR)
     is_given = b.icmp_unsigned("!=", table, ll.Constant(PTR, None))
@@ -88,9 +87,10 @@ def _use_what_is_brought(
     is_brought: Value,
     is_filled: Value,
 ) -> None:
-    """Return ``-needed`` if it is too small or holds something else; set the header.
+    """Return from the kernel if the memory is too small or holds other data.
 
-    The number of the operand is in it as well.
+    The returned number is negative: the needed bytes and the index of the operand. If
+    the memory is not filled yet, set its header.
     """
     b = em.builder
     header = brought.header
@@ -138,15 +138,15 @@ _BINDING = "llvmlite.binding"
 
 
 def llvm_text(module: ModuleOp, target: Target) -> str:
-    """The LLVM IR as emitted."""
+    """Return the LLVM IR as emitted, before any optimisation."""
     return str(emit_kernel(module, target, parallel.TABLE | _TABLE))
 
 
 def optimised(text: str, target: Target) -> Any:
-    """Parse and run the few passes that matter.
+    """Parse LLVM IR and run the few passes that matter.
 
-    The loops are already what we want, so LLVM's vectorisers and unrollers are left
-    out: they would only cost time (measured: 45 ms more for a micro-kernel).
+    The loops already have the form that we want, so LLVM's vectorisers and unrollers
+    are left out: they would only cost time (measured: 45 ms more for a micro-kernel).
     """
     binding: Any = import_whole(_BINDING)
     machine = target_machine(target)
@@ -167,10 +167,10 @@ def optimised(text: str, target: Target) -> Any:
 
 
 def assemble(text: str, target: Target) -> bytes:
-    """The relocatable object."""
+    """Compile LLVM IR to a relocatable object."""
     return target_machine(target).emit_object(optimised(text, target))
 
 
 def assembly(text: str, target: Target) -> str:
-    """The machine code as text."""
+    """Compile LLVM IR to assembly text."""
     return target_machine(target).emit_assembly(optimised(text, target))

@@ -21,10 +21,10 @@ class ViewAddressOp(XetlOp, name="cpu.view_address"):
 
 
 class HiddenOp(XetlOp, name="cpu.hidden", traits=[Pure()]):
-    """A number that LLVM is not to know: masks made of it stay masks of instructions.
+    """A number hidden from LLVM, so that masks made of it stay masks of instructions.
 
-    Of a mask that it knows LLVM makes shuffles, and has anything in lanes that are not
-    chosen: what is computed of denormal numbers there takes 20 times as long.
+    LLVM turns a known mask into shuffles, with arbitrary values in lanes that are not
+    chosen: computing with denormal numbers there takes 20 times as long.
     """
 
     number = irdl.operand_def(builtin.IndexType)
@@ -32,7 +32,7 @@ class HiddenOp(XetlOp, name="cpu.hidden", traits=[Pure()]):
 
 
 class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap", traits=READS_AND_WRITES):
-    """Write ``value`` where memory has the bits of ``expected``; gives the old one."""
+    """Write ``value`` if memory has the bits of ``expected``; return the old value."""
 
     expected = value = irdl.operand_def()
     memref = irdl.operand_def(builtin.MemRefType)
@@ -43,12 +43,12 @@ class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap", traits=READS_AND_WRI
 class PackedMemoryOp(XetlOp, name="cpu.packed_memory"):
     """Memory for ``count`` elements of a packed operand of the launch.
 
-    The launch may bring it from an earlier one; if it does not, there is memory, for
-    ``own_count`` elements, only if that ``is_wanted``. ``is_there``: whether there is
-    memory; ``is_own``: whether it is this launch's alone; ``is_missing``: whether the
-    operand has yet to be packed into it. ``source`` (a matrix of argument number
-    ``argument``), ``facts`` (indices) and ``layout`` are all that the packed elements
-    depend on.
+    The launch may pass it in from an earlier one. If it does not, memory for
+    ``own_count`` elements is reserved only if ``is_wanted``. ``is_there``: whether
+    there is memory; ``is_own``: whether it belongs to this launch alone;
+    ``is_missing``: whether the operand must still be packed into it. The packed
+    elements depend only on ``source`` (a matrix of argument number ``argument``),
+    ``facts`` (indices) and ``layout``.
     """
 
     count = own_count = irdl.operand_def(builtin.IndexType)
@@ -72,7 +72,7 @@ class LogOp(XetlOp, name="cpu.log"):
     """Write a line, or a failed assertion, to the log of the launch.
 
     Values are scalars, or memrefs for vectors (their first ``shape`` elements count).
-    With a condition it writes only if that is false, and ends the program then.
+    With a condition it writes only if that is false, and then ends the program.
     """
 
     condition = irdl.opt_operand_def(builtin.i1)
@@ -83,22 +83,22 @@ class LogOp(XetlOp, name="cpu.log"):
 
 
 class FibersOp(XetlOp, name="cpu.fibers", traits=[NoTerminator()]):
-    """Run the region ``count`` times at once: each takes its number.
+    """Run the region ``count`` times at once: each fiber gets its number.
 
-    They take turns on one thread: a fiber runs until it meets ``cpu.barrier`` or ends.
-    Buffers inside belong to one fiber.
+    Fibers take turns on one thread: a fiber runs until it reaches ``cpu.barrier`` or
+    ends. Buffers inside belong to one fiber.
     """
 
     count = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
     body = irdl.region_def("single_block")
 
     def fibers(self) -> int:
-        """How many."""
+        """Return the number of fibers."""
         return self.count.value.data
 
 
 class BarrierOp(XetlOp, name="cpu.barrier"):
-    """Wait until all fibers of the program are here."""
+    """Wait until all fibers of the program have reached a barrier."""
 
 
 class ThreadCountOp(XetlOp, name="cpu.thread_count", traits=[Pure()]):
@@ -114,9 +114,9 @@ class ThreadNumberOp(XetlOp, name="cpu.thread_number"):
 
 
 class IsNewOp(XetlOp, name="cpu.is_new"):
-    """In a parallel loop: whether this thread meets another value than the last time.
+    """In a parallel loop: whether the value differs from this thread's last one.
 
-    The first time it does. The value is not negative.
+    The first time it is true. The value must not be negative.
     """
 
     value = irdl.operand_def(builtin.IndexType)
@@ -126,9 +126,9 @@ class IsNewOp(XetlOp, name="cpu.is_new"):
 class ThreadTilesOp(XetlOp, name="cpu.thread_tiles"):
     """In a parallel loop: each thread of it holds AMX tiles.
 
-    ``setup`` runs before a thread's first trip and ``reset`` after its last, both
-    being kernels of `xsmm.IntelAMXtileConfig`: of our own (the tiles of
-    `microkernels.amx`), or, with ``library``, of the one that is called.
+    ``setup`` runs before a thread's first trip and ``reset`` after its last. Both are
+    kernels of `xsmm.IntelAMXtileConfig`: our own (the tiles of `microkernels.amx`) or,
+    with ``library``, those of the called library.
     """
 
     setup = reset = irdl.operand_def(builtin.i64)

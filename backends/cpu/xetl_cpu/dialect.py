@@ -1,10 +1,10 @@
 """The ``xsmm`` dialect: batch-reduce matrix multiplication and its packing.
 
-The dialect ``cpu`` is that of `cpu_ops.py`; its operations can be had here, too.
+The ``cpu`` dialect is in `cpu_ops.py`; this module exports its operations, too.
 
-``xsmm.brgemm.tile`` is what a K loop (or a single ``tile_mma``) is raised to. It still
-speaks of tiles and vectors; ``pack`` and ``block_gemm`` are what is left of it once
-buffers exist, and each becomes a call of one micro-kernel function.
+A K loop (or a single ``tile_mma``) is raised to ``xsmm.brgemm.tile``, which still has
+tiles and vectors as operands. Once buffers exist it becomes ``pack`` and
+``block_gemm``, and each of these becomes a call of one micro-kernel function.
 
 Source: seed 003 (Intel AMX tile configuration, tpp-mlir), libxsmm's BRGEMM.
 """
@@ -16,21 +16,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from xdsl import irdl
-from xdsl.dialects.builtin import (
-    IndexType,
-    MemRefType,
-    StringAttr,
-    UnitAttr,
-    VectorType,
-    bf16,
-    f32,
-    f64,
-    i1,
-    i8,
-    i16,
-    i32,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Data, Dialect, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -64,13 +50,13 @@ class PlanAttr(Data[Blocking]):
         #xsmm.plan<dtype = f32, instruction = fma, ..., mr = 8, nr = 32, mc = 64>
 
     It holds numbers and names, which `microkernels/blocking.py` chooses and explains.
-    What is not written is 0: the signs of f32, for example.
+    Entries that are not printed are 0, for example the signs of f32.
     """
 
     name = "xsmm.plan"
 
     def print_parameter(self, printer: Printer) -> None:
-        """Write what is not 0."""
+        """Print the entries that are not 0."""
         plan, how = self.data, self.data.arithmetic
         values: dict[str, Any] = {key: getattr(plan, key) for key in _NUMBERS}
         values |= dict(zip(_SIGNS, how.unsigned, strict=True))
@@ -86,7 +72,7 @@ class PlanAttr(Data[Blocking]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Blocking:
-        """Read what `print_parameter` writes, in any order."""
+        """Parse what `print_parameter` prints, in any order."""
 
         def entry() -> tuple[str, Any]:
             key = parser.parse_identifier()
@@ -110,29 +96,32 @@ class PlanAttr(Data[Blocking]):
         return Blocking(arithmetic=Arithmetic(**how, unsigned=signs), **values)
 
 
-_OPERAND = irdl.base(TileType) | irdl.base(VectorType)
+_OPERAND = irdl.base(TileType) | irdl.base(builtin.VectorType)
 
 
 _ELEMENTS: dict[str, Attribute] = {
-    **{"f32": f32, "f64": f64, "bf16": bf16},
-    **{"i8": i8, "i16": i16, "i32": i32},
+    **{"f32": builtin.f32, "f64": builtin.f64, "bf16": builtin.bf16},
+    **{"i8": builtin.i8, "i16": builtin.i16, "i32": builtin.i32},
 }
 
 
 def element_attribute(name: str) -> Attribute:
-    """The type that micro-kernels call ``name``."""
+    """Return the type that micro-kernels call ``name``."""
     return _ELEMENTS[name]
 
 
 def element_name(value: SSAValue) -> str:
-    """The element type of a tile, vector or memref as micro-kernels call it."""
+    """Return the element type of a tile, vector or memref by micro-kernels' names."""
     type_ = value.type
     assert isinstance(type_, TileType) or is_vector(type_) or is_memref(type_)
-    return str(type_.element_type)
+    element = type_.element_type
+    # Floats are named without xDSL's printer, which takes 3 ms to load and to print
+    # with.
+    return element.name if isinstance(element, builtin.AnyFloat) else str(element)
 
 
 def operand_shape(value: SSAValue) -> tuple[int, int]:
-    """Rows and columns of a tile or a rank-2 vector."""
+    """Return the rows and columns of a tile or a rank-2 vector."""
     type_ = value.type
     if isinstance(type_, TileType):
         rows, cols = type_.shape
@@ -152,29 +141,30 @@ _FIELDS = (
 class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     """``acc + sum over i < count of a_i @ b_i``.
 
-    ``a`` is (m, k) and ``b`` (k, n): a tile that moves by k along its k dimension
-    from one i to the next, or a vector when ``count`` is absent (then there is one
-    product). ``trans_a``/``trans_b``: the operand is stored (k, m)/(n, k) and its
-    transpose is meant. ``a_unsigned``/``b_unsigned``: its bytes are (i8 is else
-    signed). ``rows``/``cols``: how much of the result anybody reads; the
-    rest may hold anything (absent: all of it, padding included). ``packed``: b,
-    packed for many programs; ``packed_panel`` is the first of this program's panels,
-    ``panel_stride`` is the distance of its panels in elements, ``packed_k`` where in
-    them the first k stands. ``is_packed``: whether it has been packed (absent: yes).
-    ``plan``: how it is computed, and ``kernel``: the micro-kernel that does it, one
-    register tile and ``kc`` of k at a time; both are absent before ``plan-gemm``.
+    ``a`` is (m, k) and ``b`` (k, n). Each is a tile that moves by k along its k
+    dimension from one i to the next, or a vector if ``count`` is absent (then there is
+    one product). ``trans_a``/``trans_b``: the operand is stored (k, m)/(n, k) and its
+    transpose is multiplied. ``a_unsigned``/``b_unsigned``: its i8 are unsigned (else
+    they are signed). ``rows``/``cols``: how many rows and columns of the result are
+    read; other elements may have any value (absent: all are read, padding included).
+    ``packed``: b, packed for many programs; ``packed_panel`` is the first of this
+    program's panels, ``panel_stride`` the distance of its panels in elements,
+    ``packed_k`` the place of the first k in them. ``is_packed``: whether it has been
+    packed (absent: yes). ``plan``: how it is computed, and ``kernel``: its
+    micro-kernel, for one register tile and ``kc`` of k at a time; both are absent
+    before ``plan-gemm``.
     """
 
     a = b = irdl.operand_def(_OPERAND)
-    acc = irdl.opt_operand_def(VectorType)
-    count = rows = cols = irdl.opt_operand_def(IndexType)
-    packed = irdl.opt_operand_def(MemRefType)
-    packed_panel = panel_stride = packed_k = irdl.opt_operand_def(IndexType)
-    is_packed = irdl.opt_operand_def(i1)
-    kernel = irdl.opt_operand_def(i64)
-    trans_a = trans_b = a_unsigned = b_unsigned = irdl.opt_prop_def(UnitAttr)
+    acc = irdl.opt_operand_def(builtin.VectorType)
+    count = rows = cols = irdl.opt_operand_def(builtin.IndexType)
+    packed = irdl.opt_operand_def(builtin.MemRefType)
+    packed_panel = panel_stride = packed_k = irdl.opt_operand_def(builtin.IndexType)
+    is_packed = irdl.opt_operand_def(builtin.i1)
+    kernel = irdl.opt_operand_def(builtin.i64)
+    trans_a = trans_b = a_unsigned = b_unsigned = irdl.opt_prop_def(builtin.UnitAttr)
     plan = irdl.opt_prop_def(PlanAttr)
-    result = irdl.result_def(VectorType)
+    result = irdl.result_def(builtin.VectorType)
     assembly_format = (
         "(`(` `kernel` `=` $kernel^ `)`)? $a `,` $b (`times` $count^)? "
         "(`plus` $acc^ `:` type($acc))? (`rows` $rows^)? (`cols` $cols^)? "
@@ -184,19 +174,19 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     )
 
     def changed(self, **changed: SSAValue | Blocking | None) -> BrgemmTileOp:
-        """The same product but for some operands or properties."""
+        """Return the same product with some operands or properties changed."""
         given: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
         given |= {**changed, "location": self.location}
         return BrgemmTileOp(self.result.type, **given)
 
     def blocking(self) -> Blocking:
-        """The plan; an InternalError if there is none yet."""
+        """Return the plan; raise an InternalError if there is none yet."""
         if self.plan is None:
             raise InternalError("a product has no plan: `plan-gemm` comes first")
         return self.plan.data
 
     def shape(self) -> tuple[int, int, int]:
-        """(m, n, k) of one product, in elements."""
+        """Return (m, n, k) of one product, in elements."""
         m, k = operand_shape(self.a)
         _, n = operand_shape(self.result)
         return (k, n, m) if self.trans_a is not None else (m, n, k)
@@ -207,10 +197,10 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
         return self.a_unsigned is not None, self.b_unsigned is not None
 
     def check_width(self) -> None:
-        """A plan that was changed by hand is followed, but packed panels stay.
+        """Check that a plan that was changed by hand fits the packed panels.
 
         Raises:
-            IRError: they are of another width.
+            IRError: the panels have another width.
         """
         dispatch = None if self.kernel is None else self.kernel.owner
         plan = self.blocking()
@@ -233,10 +223,10 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
 
 
 def dispatch_of(blocking: Blocking) -> BrgemmDispatchOp:
-    """The micro-kernel of a plan: its register tile, ``kc`` of k at a time.
+    """Return the micro-kernel of a plan: its register tile, ``kc`` of k at a time.
 
-    Row distances are those of panels and of scratch; that of A is 0: it is known when
-    the kernel runs, for A may be read where the user has it.
+    Row distances are those of panels and of scratch. The distance of A is 0: it is
+    known at run time, because A may be read in the user's memory.
     """
     how, mr, nr, kc = blocking.arithmetic, blocking.mr, blocking.nr, blocking.kc
     same = how.compute == how.accumulator
@@ -248,7 +238,7 @@ def dispatch_of(blocking: Blocking) -> BrgemmDispatchOp:
 
 
 class BlockOp(XetlOp):
-    """Shared by the operations that become a call of a micro-kernel."""
+    """Base of the operations that become calls of a micro-kernel."""
 
     plan = irdl.prop_def(PlanAttr)
 
@@ -260,17 +250,20 @@ class BlockOp(XetlOp):
 class PackOp(BlockOp, name="xsmm.pack"):
     """Copy a block of ``source``, at (row, col), to where products read it.
 
-    Where this stands says who does it: the launch, a thread or a program. The block is
-    ``rows x cols`` elements of ``operand`` a, stored (m, k), or b, stored (k, n); those
-    outside ``rows_valid`` x ``cols_valid`` are zero. From element ``offset`` of
-    ``dest`` on stand, ``stride`` elements apart, rows of a, or panels of b.
+    The place of the operation decides who copies: the launch, a thread or a program.
+    The block is ``rows x cols`` elements of ``operand`` a, stored (m, k), or b, stored
+    (k, n); elements outside ``rows_valid`` x ``cols_valid`` become zero. ``dest``
+    holds, from element ``offset`` on, rows of a or panels of b, ``stride`` elements
+    apart.
     """
 
-    source = irdl.operand_def(MemRefType)
-    row = col = rows_valid = cols_valid = rows = cols = irdl.operand_def(IndexType)
-    dest = irdl.operand_def(MemRefType)
-    offset = stride = irdl.operand_def(IndexType)
-    operand = irdl.prop_def(StringAttr)
+    source = irdl.operand_def(builtin.MemRefType)
+    row = col = rows_valid = cols_valid = rows = cols = irdl.operand_def(
+        builtin.IndexType
+    )
+    dest = irdl.operand_def(builtin.MemRefType)
+    offset = stride = irdl.operand_def(builtin.IndexType)
+    operand = irdl.prop_def(builtin.StringAttr)
 
     @property
     def is_b(self) -> bool:
@@ -287,18 +280,18 @@ def pack(
     dest: SSAValue,
     *at: Index,
 ) -> None:
-    """Insert `PackOp`: ``numbers`` are row to cols, ``at`` are offset and stride."""
+    """Insert a `PackOp`: ``numbers`` are row to cols, ``at`` are offset and stride."""
     values = [source, *map(build.index, numbers), dest, *map(build.index, at)]
     build.add(PackOp(*values, operand=operand, plan=plan))
 
 
 class Output(NamedTuple):
-    """Where in the user's matrix a product goes: the place of its first element.
+    """The place in the user's matrix of a product's first element.
 
     Attributes:
-        matrix: its columns are contiguous.
+        matrix: the matrix; its columns are contiguous.
         cols: how many columns are stored.
-        is_wanted: whether it goes there now.
+        is_wanted: whether the product is stored there now.
     """
 
     matrix: SSAValue
@@ -309,9 +302,9 @@ class Output(NamedTuple):
 
 
 class Later(NamedTuple):
-    """Where in a matrix that begins which the program packs next, if it goes on so.
+    """The place in a matrix of what the program packs next, if it continues so.
 
-    It may lie outside: it is asked for ahead of time, not read; if ``is_wanted``.
+    It may lie outside of the matrix: it is prefetched if ``is_wanted``, but not read.
     """
 
     matrix: SSAValue
@@ -321,34 +314,34 @@ class Later(NamedTuple):
 
 
 class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
-    """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is scratch.
+    """Compute ``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is scratch.
 
-    With ``accumulate`` that is false what is in c does not count. If ``is_wanted``, the
-    sums go to ``cols`` columns of ``out`` from (out_row, out_col) on, in its type,
-    and not to c. What the program packs next begins at (next_k, next_n) of ``next_b``,
-    if ``is_packing``.
+    If ``accumulate`` is false, the values in c are overwritten. If ``is_wanted``, the
+    sums are stored to ``cols`` columns of ``out`` from (out_row, out_col) on, in its
+    type, and not to c. If ``is_packing``, the program packs the part of ``next_b`` at
+    (next_k, next_n) next.
     """
 
-    a = irdl.operand_def(MemRefType)
-    m0 = k0 = rows = k = irdl.operand_def(IndexType)
-    b = irdl.operand_def(MemRefType)
-    b_offset = panel_stride = panels = irdl.operand_def(IndexType)
-    c = irdl.operand_def(MemRefType)
-    accumulate = irdl.opt_operand_def(i1)
-    out = irdl.opt_operand_def(MemRefType)
-    out_row = out_col = cols = irdl.opt_operand_def(IndexType)
-    is_wanted = irdl.opt_operand_def(i1)
-    next_b = irdl.opt_operand_def(MemRefType)
-    next_k = next_n = irdl.opt_operand_def(IndexType)
-    is_packing = irdl.opt_operand_def(i1)
+    a = irdl.operand_def(builtin.MemRefType)
+    m0 = k0 = rows = k = irdl.operand_def(builtin.IndexType)
+    b = irdl.operand_def(builtin.MemRefType)
+    b_offset = panel_stride = panels = irdl.operand_def(builtin.IndexType)
+    c = irdl.operand_def(builtin.MemRefType)
+    accumulate = irdl.opt_operand_def(builtin.i1)
+    out = irdl.opt_operand_def(builtin.MemRefType)
+    out_row = out_col = cols = irdl.opt_operand_def(builtin.IndexType)
+    is_wanted = irdl.opt_operand_def(builtin.i1)
+    next_b = irdl.opt_operand_def(builtin.MemRefType)
+    next_k = next_n = irdl.opt_operand_def(builtin.IndexType)
+    is_packing = irdl.opt_operand_def(builtin.i1)
 
     def output(self) -> Output | None:
-        """The user's matrix, if the product may go there."""
+        """Return the place in the user's matrix, if the product may go there."""
         known = [value for value in self._output if value is not None]
         return Output(*known) if known else None
 
     def later(self) -> Later | None:
-        """What is packed next, if that is known."""
+        """Return the place of what is packed next, if that is known."""
         known = [value for value in self._later if value is not None]
         return Later(*known) if known else None
 
@@ -370,15 +363,16 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
 class SkinnyGemmOp(BlockOp, name="xsmm.skinny_gemm"):
     """``c[:rows, :n] += a[m0 :, k0 :] @ b[bk0 :, bn0 :]`` over ``k``, b unpacked.
 
-    Everything it names exists; ``b`` is (k, n) and contiguous along one dimension, a
-    part of a matrix of ``elements``: that may be all that memory gives next.
+    All elements exist, none is padding. ``b`` is (k, n) and contiguous along one
+    dimension, a part of a matrix of ``elements`` elements, by which prefetches are
+    chosen.
     """
 
-    a = irdl.operand_def(MemRefType)
-    m0 = k0 = rows = k = irdl.operand_def(IndexType)
-    b = irdl.operand_def(MemRefType)
-    bk0 = bn0 = n = elements = irdl.operand_def(IndexType)
-    c = irdl.operand_def(MemRefType)
+    a = irdl.operand_def(builtin.MemRefType)
+    m0 = k0 = rows = k = irdl.operand_def(builtin.IndexType)
+    b = irdl.operand_def(builtin.MemRefType)
+    bk0 = bn0 = n = elements = irdl.operand_def(builtin.IndexType)
+    c = irdl.operand_def(builtin.MemRefType)
 
 
 XSMM = Dialect("xsmm", [*Xsmm.operations, *operations_of(__name__)], [PlanAttr])

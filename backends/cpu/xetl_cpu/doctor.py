@@ -1,4 +1,4 @@
-"""What `xetl doctor` says about the processor, its threads and its libraries."""
+"""The findings of `xetl doctor` about the processor, its threads and its libraries."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _INSTRUCTIONS = {
     "amxint8": "AMX-INT8",
     "amxfp16": "AMX-FP16",
 }
-"""What is worth telling, by our names of the processor's features."""
+"""The features that are reported, by our names of processor features."""
 
 
 def examine() -> list[Finding]:
-    """The findings, in the order they are printed."""
+    """Return the findings, in the order in which they are printed."""
     return [
         _processor(),
         _memory(),
@@ -69,7 +69,7 @@ def _processor() -> Finding:
 
 
 def _memory() -> Finding:
-    """What the blocking of products is derived from."""
+    """Report the facts that the blocking of products is derived from."""
     machine = host_machine()
     levels = zip(("L1", "L2", "L3"), (machine.l1, machine.l2, machine.l3))
     caches = ", ".join(
@@ -88,7 +88,7 @@ def _memory() -> Finding:
 
 
 def _size(count: int) -> str:
-    """Bytes in the largest unit that divides them."""
+    """Return bytes in the largest unit that divides them."""
     for unit, size in (("MB", 1 << 20), ("KB", 1 << 10)):
         if count % size == 0:
             return f"{count // size} {unit}"
@@ -110,7 +110,7 @@ def _target(target: Target) -> Finding:
 
 
 def _host() -> Finding:
-    """What launches that name no target are compiled for."""
+    """Report what launches without a target are compiled for."""
     best = [each.name for each in TARGETS.values() if each.runs_here]
     if not best:
         text = "has no AVX2 and FMA: no target fits this processor"
@@ -179,7 +179,7 @@ def _described(layer: ThreadLayer) -> str:
 
 
 def _native() -> Iterator[Finding]:
-    """The shim between kernels and libxsmm."""
+    """Report the shim between kernels and libxsmm."""
     status = native.status()
     if native.xsmm_shim() is not None:
         about = native.xsmm_description()
@@ -196,7 +196,7 @@ def _native() -> Iterator[Finding]:
 
 
 def _products() -> Finding:
-    """Who computes matrix products, as ``XETL_XSMM`` says."""
+    """Report which code computes matrix products, by ``XETL_XSMM``."""
     topic = "products"
     try:
         mode = config.xsmm

@@ -1,4 +1,4 @@
-"""A linker for one ELF object: sections side by side, relocations applied."""
+"""A linker for one ELF object: it concatenates sections and applies relocations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL = 1, 2, 4, 8, 9
 _WRITE, _ALLOC, _TLS = 1, 2, 0x400
 _UNDEFINED, _ABSOLUTE, _COMMON = 0, 0xFFF1, 0xFFF2
 _UNWIND = (".eh_frame", ".note", ".llvm", ".gcc")
-"""Sections nobody reads at run time: exceptions never cross a kernel."""
+"""Sections that are not needed at run time: exceptions never leave a kernel."""
 
 _R_64, _R_PC32, _R_GOT32, _R_PLT32, _R_GOTPCREL, _R_32, _R_32S, _R_PC64 = (
     1, 2, 3, 4, 9, 10, 11, 24,
@@ -38,7 +38,7 @@ class _Section:
     info: int
     alignment: int
     place: int = -1
-    """Where it lies in the image; -1: left out."""
+    """Its offset in the image; -1: left out."""
 
 
 @record(frozen=True)
@@ -76,7 +76,7 @@ class _Linker:
         """Offset of the stub of each imported function."""
 
     def run(self) -> tuple[bytes, dict[str, int], dict[str, int]]:
-        """Lay out, relocate, and list what was found."""
+        """Lay out and relocate; return the code and its tables."""
         self._lay_out()
         for section in self.sections:
             if section.kind == _REL:
@@ -105,7 +105,7 @@ class _Linker:
             yield _Symbol(text, section, value, info >> 4 != 0)
 
     def _lay_out(self) -> None:
-        """Copy every section that is needed at run time; code first."""
+        """Copy every section that is needed at run time, code first."""
         kept = [s for s in self.sections if self._is_kept(s)]
         for section in sorted(kept, key=lambda each: each.name != ".text"):
             alignment = max(section.alignment, 16)
@@ -147,7 +147,7 @@ class _Linker:
         self.code[place : place + width] = value.to_bytes(width, "little", signed=True)
 
     def _relax(self, place: int, symbol: _Symbol) -> None:
-        """Take an address directly that the code would read from a table."""
+        """Replace a load of an address from a table by the address itself."""
         before = bytes(self.code[place - 2 : place])
         if before[0] == 0x8B:  # mov sym@GOT(%rip), reg: lea sym(%rip), reg
             self.code[place - 2] = 0x8D
@@ -172,13 +172,13 @@ class _Linker:
         return section.place + symbol.value
 
     def _stub(self, name: str) -> int:
-        """A jump to an imported function through an address that loading fills in."""
+        """Return a jump to an imported function; loading fills in the address."""
         if name not in self.allowed:
             raise InternalError(f"the code calls `{name}`, which nobody defines")
         if name not in self.imports:
             self.code.extend(bytes(-len(self.code) % _STUB_SIZE))
             self.imports[name] = len(self.code)
-            # The slot lies 8 bytes into the stub, 2 after the 6-byte jump.
+            # The slot is at byte 8 of the stub, 2 bytes behind the 6-byte jump.
             stub = _STUB + (2).to_bytes(4, "little")
             self.code.extend(stub.ljust(_STUB_SIZE, b"\0"))
         return self.imports[name]

@@ -1,8 +1,8 @@
 """A kernel as a relocatable object and a C header: for programs without Python.
 
-The object is what LLVM gives, not our image: any linker takes it. It has one global
-function, ``NAME_kernel(slots)`` (docs/design/0001-seams.md, section 4), and needs the
-C library and libm. The header makes a plain C function of it.
+The object is LLVM's output, not our image: any linker takes it. It has one global
+function, ``NAME_kernel(slots)`` (docs/design/0001-seams.md, section 4), and needs the C
+library and libm. The header makes a plain C function of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xetl.dialects.base import operations_in
 from xetl.errors import InternalError, cannot_be_shown
 from xetl.findings import Export, letters_of_c
 from xetl.imports import import_whole
-from xetl.language.signature import ConstParam, RuntimeParam, ScalarParam, Signature
+from xetl.language.signature import RuntimeParam, ScalarParam, Signature
 from xetl_cpu.build import llvm_text, optimised
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.kernel import KERNEL
@@ -38,7 +38,7 @@ _ASSUMPTIONS = (
 
 
 def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Export:
-    """The object, the header and the facts of a module at the ``loops`` stage.
+    """Return the object, the header and the facts of a module at the ``loops`` stage.
 
     Raises:
         LaunchError: the kernel prints or asserts, which only a launch can show.
@@ -84,7 +84,7 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
 
 
 def _runtime() -> dict[str, bytes]:
-    """What a wheel launches code with: two files of ours that import no others."""
+    """Return the files that launch code from a wheel; they import no others of ours."""
     found: dict[str, bytes] = {}
     for name, line, instead in _COPIED:
         text = files("xetl_cpu").joinpath(f"{name}.py").read_text("utf-8")
@@ -99,12 +99,12 @@ _COPIED = (
     ("image", "from xetl.errors import InternalError", "InternalError = RuntimeError"),
     ("shipped", "from xetl_cpu.image import", "from ._image import"),
 )
-"""Files without the folders, and the line that would need xetl."""
+"""Files without their folders, and the import line to replace."""
 
 
 def _object(text: str, machine: Target, symbol: str) -> bytes:
     module = optimised(text, machine)
-    # Several kernels may be linked into one program.
+    # The symbol is unique: several kernels may be linked into one program.
     module.get_function(KERNEL).name = symbol
     return target_machine(machine).emit_object(module)
 
@@ -114,17 +114,16 @@ def _calls_xsmm(needed: list[str]) -> bool:
 
 
 def _slots(signature: Signature) -> dict[str, int]:
-    """Where each argument begins among the slots."""
+    """Return the first slot of each argument."""
     at, found = FIRST_ARGUMENT, dict[str, int]()
-    for param in signature.params:
-        if not isinstance(param, ConstParam):
-            found[param.name] = at
-            at += slots_of(param)
+    for param in signature.runtime.values():
+        found[param.name] = at
+        at += slots_of(param)
     return found
 
 
 def _processor(machine: Target) -> dict[str, Any]:
-    """LLVM's name of the processor and the features the code may use."""
+    """Return LLVM's name of the processor, and the features that the code may use."""
     if machine.name != "host":
         features = sorted(machine.requires)
         return {"cpu": machine.cpu, "features": features}
@@ -174,20 +173,22 @@ _RESERVED = """
     this typedef union unsigned using virtual void volatile while
     grid slot slots workspace
 """
-"""Words of C and C++, and our own of the function."""
+"""Reserved words of C and C++, and parameters of our function."""
 
 
 def c_header(
     name: str, signature: Signature, stored: Collection[int], *, uses_tiles: bool
 ) -> str:
-    """The text of the header.
+    """Return the text of the header.
 
     Args:
-        name: of the function; the object has ``NAME_kernel``.
+        name: the name of the function; a ``_`` is appended if it is a word of C. The
+            object has ``NAME_kernel``.
+        signature: the signature of the kernel.
         stored: indices of the arguments it writes, constants left out.
         uses_tiles: whether Linux must permit AMX first.
     """
-    params = [p for p in signature.params if not isinstance(p, ConstParam)]
+    params = list(signature.runtime.values())
     guard = f"XETL_{name.upper()}_H"
     launch = files("xetl_cpu").joinpath("launch.h").read_text("utf-8")
     return "\n".join([
@@ -215,7 +216,8 @@ def _comment(name: str, params: Sequence[RuntimeParam]) -> str:
         "",
         "Link the code beside this file, and -lm. With -fopenmp it uses OpenMP's",
         "threads, else one.",
-        f"{name}() returns 0, or an XETL_ERROR below. grid is the number of programs.",
+        f"{c_name(name)}() returns 0, or an XETL_ERROR below.",
+        "grid is the number of programs.",
         "Shapes and strides are in elements.",
         *[note for param in params for note in _notes(param)],
     ]
@@ -241,8 +243,8 @@ def _function(
     taken = ["const int64_t grid[3]"]
     taken += [_declared(p, index in stored) for index, p in enumerate(params)]
     taken += ["xetl_workspace *workspace"]
-    indent = " " * (len(f"static inline int {name}("))
-    head = f"static inline int {name}(" + f",\n{indent}".join(taken) + ")"
+    start = f"static inline int {c_name(name)}("
+    head = start + f",\n{' ' * len(start)}".join(taken) + ")"
     words = FIRST_ARGUMENT + sum(map(slots_of, params))
     tiles = ["    if (xetl_permit_tiles()) return XETL_ERROR_TILES;"]
     return [
@@ -284,6 +286,6 @@ def _filled(param: RuntimeParam) -> list[str]:
 
 
 def c_name(name: str) -> str:
-    """A Python name as one that C takes."""
+    """Return a Python name as a valid name in C."""
     written = letters_of_c(name)
     return f"{written}_" if written in _RESERVED.split() else written

@@ -1,11 +1,11 @@
 """Machine code that can be kept in a file and mapped anywhere.
 
-LLVM gives a relocatable ELF object. `build_image` lays its sections out in one flat
-block and resolves every relocation inside it, so the block runs at any address and
-loading it is a copy (`load_image`): no linker and no LLVM in the process.
+LLVM emits a relocatable ELF object. `build_image` puts its sections into one flat block
+and resolves every relocation inside it. So the block runs at any address, and loading
+it is a copy (`load_image`), without linker and LLVM in the process.
 
-What cannot be resolved that way (absolute addresses, variables, thread-local storage,
-symbols nobody defines) is refused, naming it. A few C functions, such as ``memset``,
+Relocations that cannot be resolved so (absolute addresses, variables, thread-local
+storage, undefined symbols) are refused by name. A few C functions, such as ``memset``,
 may be imported: calls to them go through a stub and an address that `load_image` fills
 in.
 """
@@ -41,14 +41,14 @@ class Image:
     imports: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def to_bytes(self) -> bytes:
-        """One string of bytes that `from_bytes` reads back."""
+        """Serialise the image for `from_bytes`."""
         header = {"entries": dict(self.entries), "imports": dict(self.imports)}
         text = json.dumps(header, sort_keys=True).encode()
         return MAGIC + len(text).to_bytes(4, "little") + text + self.code
 
     @staticmethod
     def from_bytes(data: bytes) -> Image:
-        """Read what `to_bytes` wrote."""
+        """Read the output of `to_bytes`."""
         if data[:8] != MAGIC:
             raise InternalError("not an image of machine code: its first bytes differ")
         start = 12 + int.from_bytes(data[8:12], "little")
@@ -57,7 +57,7 @@ class Image:
 
 
 class LoadedImage:
-    """An image in memory; unmapped when nobody refers to it any more."""
+    """An image in memory; it is unmapped when no reference to it is left."""
 
     def __init__(self, image: Image, library: Mapping[str, int]) -> None:
         size = max(len(image.code), 1)
@@ -72,7 +72,7 @@ class LoadedImage:
         _make_executable(self.address, size)
 
     def __getitem__(self, name: str) -> int:
-        """The address of the function called ``name``."""
+        """Return the address of the function called ``name``."""
         try:
             return self.entries[name]
         except KeyError:
@@ -82,7 +82,7 @@ class LoadedImage:
 def load_image(image: Image, library: Mapping[str, int] | None = None) -> LoadedImage:
     """Map ``image``: first writable, then executable, never both.
 
-    ``library``: addresses of functions that are not of the C library.
+    ``library``: addresses of functions that are not in the C library.
     """
     return LoadedImage(image, library or {})
 
@@ -93,7 +93,7 @@ def build_image(
     """Lay out a relocatable object for x86-64 (PIC, small code model) as an image.
 
     Args:
-        obj: what ``TargetMachine.emit_object`` returned.
+        obj: the result of ``TargetMachine.emit_object``.
         entries: the functions that will be called from outside.
         imports: the C functions that may be called without being defined.
 
@@ -116,7 +116,7 @@ def _libc() -> ctypes.CDLL:
 
 @cache
 def _resolve(name: str) -> int:
-    """The address of a C function of this process, or of the mathematical library."""
+    """Return the address of a C function of this process, or of the maths library."""
     for library in (None, "libm.so.6", "libmvec.so.1"):
         try:
             function = getattr(ctypes.CDLL(library), name)

@@ -31,14 +31,14 @@ static inline void xetl_workspace_free(xetl_workspace *workspace)
 
 static inline int xetl_workspace_reserve(xetl_workspace *workspace, int64_t bytes)
 {
-    const uintptr_t line = 64;
+    const uintptr_t page = 4096; /* it starts in the middle of one: arrays seldom do */
 
     xetl_workspace_free(workspace);
-    workspace->memory = malloc((size_t)bytes + line);
+    workspace->memory = malloc((size_t)bytes + page);
     if (!workspace->memory)
         return XETL_ERROR_MEMORY;
     workspace->start = (char *)workspace->memory
-                       + (line - (uintptr_t)workspace->memory % line) % line;
+                       + (page + page / 2 - (uintptr_t)workspace->memory % page) % page;
     workspace->bytes = bytes;
     return 0;
 }

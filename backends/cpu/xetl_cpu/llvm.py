@@ -1,8 +1,8 @@
 """Types, constants and functions of LLVM, and `Builder`, which emits instructions.
 
-Pointers are opaque; offsets are in elements of the type that is named. Elements travel
-as integers of their size (``<n x i16>``, ``<n x i32>``) up to `convert`, so that loads,
-masks and shuffles need not know what they mean.
+Pointers are opaque; offsets are in elements of the given type. Elements are passed as
+integers of their size (``<n x i16>``, ``<n x i32>``) up to `convert`, so that loads,
+masks and shuffles do not depend on their meaning.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def element_type(name: str) -> Type:
 
 
 def vector(element: Type, lanes: int) -> Type:
-    """``<lanes x element>``; for one lane the element itself."""
+    """Return ``<lanes x element>``; for one lane the element itself."""
     return element if lanes == 1 else ir.VectorType(element, lanes)
 
 
 def const(type_: Type, value: int | float | Sequence[int | float]) -> Value:
-    """A constant; a plain number on a vector type fills all lanes."""
+    """Return a constant; a plain number on a vector type fills all lanes."""
     if isinstance(value, int):
         return _integer(type_, value)
     if isinstance(value, Sequence):
@@ -65,18 +65,18 @@ def const(type_: Type, value: int | float | Sequence[int | float]) -> Value:
 
 @lru_cache(maxsize=1024, typed=True)
 def _integer(type_: Type, value: int) -> Value:
-    """The same object each time: it keeps the text that it was printed as."""
+    """Return the same object each time, because it caches its printed text."""
     return repeated(type_, value)
 
 
 @lru_cache(maxsize=64)
 def iota(lanes: int, type_: Type = I32) -> Value:
-    """The constant vector 0, 1, 2, ..."""
+    """Return the constant vector 0, 1, 2, ..."""
     return const(vector(type_, lanes), list(range(lanes)))
 
 
 _ALIGNED = 32
-"""Bytes: a register of AVX2."""
+"""Bytes of a register of AVX2."""
 
 
 # --- functions ---------------------------------------------------------------
@@ -85,10 +85,10 @@ _ALIGNED = 32
 def define(
     module: Module, name: str, result: Type, params: Sequence[tuple[str, Type]]
 ) -> Function:
-    """A new internal function with named arguments and no body yet.
+    """Define a new internal function with named arguments and no body yet.
 
-    It may never become, or hold, a call to the C library: the object it ends up in
-    is loaded without a linker.
+    It must never become, or contain, a call to the C library: its object is loaded
+    without a linker.
     """
     signature = ir.FunctionType(result, [type_ for _, type_ in params])
     function = ir.Function(module, signature, name)
@@ -96,7 +96,7 @@ def define(
     function.attributes.add("nounwind")
     add_anything = set[str].add
     for text in ('"no-builtins"', '"prefer-vector-width"="512"'):
-        # llvmlite refuses attributes it has not heard of; `set.add` does not ask.
+        # llvmlite refuses unknown attributes; `set.add` does not check them.
         add_anything(function.attributes, text)
     for argument, (label, _) in zip(function.args, params, strict=True):
         argument.name = label
@@ -104,16 +104,16 @@ def define(
 
 
 def parameters(text: str) -> tuple[tuple[str, Type], ...]:
-    """Names and types of what is written as in LLVM: ``"ptr a, i64 k, i1 add"``."""
+    """Return names and types of parameters, as in LLVM: ``"ptr a, i64 k, i1 add"``."""
     pairs = (each.split() for each in text.split(","))
     return tuple((name, _BY_NAME[type_]) for type_, name in pairs)
 
 
 def leave_as_it_is(function: Function) -> None:
-    """Have LLVM spend no time on a function that runs once for much work.
+    """Make LLVM skip optimisations of a function that runs once for much work.
 
-    Launching and taking trips then costs 2 and 11 ns more (Zen 4), and compiling a
-    product a sixth less.
+    Launching and taking trips then costs 2 and 11 ns more (Zen 4), and a product takes
+    a sixth less time to compile.
     """
     function.attributes.add("noinline")
     function.attributes.add("optnone")
@@ -132,7 +132,7 @@ def begin(
 
 @record()
 class Loop:
-    """One ``counted_loop``; its body sets ``next``, its successor reads ``results``."""
+    """One ``counted_loop``; its body sets ``next``, later code reads ``results``."""
 
     index: Value
     values: list[Value]
@@ -142,7 +142,7 @@ class Loop:
 
 @record()
 class Branch:
-    """An ``either``: values as a branch leaves them, and as they are behind it."""
+    """An ``either``: the values at the end of the branch, and those behind it."""
 
     values: list[Value] = field(default_factory=list[Value])
     results: list[Value] = field(default_factory=list[Value])
@@ -161,7 +161,7 @@ def _blank(type_: Type) -> Value:
 
 
 def _of_two(method: Callable[..., Instruction]) -> Callable[..., Instruction]:
-    """An instruction that also takes a number as one of its last two operands."""
+    """Let an instruction take a plain number as one of its last two operands."""
 
     def emit(self: Builder, *given: Any, **named: Any) -> Instruction:
         *how, left, right = given
@@ -176,12 +176,12 @@ def _of_two(method: Callable[..., Instruction]) -> Callable[..., Instruction]:
 
 
 def as_word(value: Value | int) -> Value:
-    """A number as an i64."""
+    """Return a number as an i64 constant; return a value as it is."""
     return const(I64, value) if isinstance(value, int) else value
 
 
 class Builder(ir.IRBuilder):
-    """llvmlite's, for which numbers are constants, with what is emitted often."""
+    """llvmlite's builder that takes plain numbers, with more instructions."""
 
     add = _of_two(ir.IRBuilder.add)
     sub = _of_two(ir.IRBuilder.sub)
@@ -207,7 +207,7 @@ class Builder(ir.IRBuilder):
     def gep(
         self, ptr: Value, indices: Sequence[Value | int], *rest: Any, **named: Any
     ) -> Instruction:
-        """The address of an element."""
+        """Return the address of an element."""
         return super().gep(ptr, [*map(as_word, indices)], *rest, **named)
 
     def intrinsic(self, name: str, result: Type, arguments: Sequence[Value]) -> Value:
@@ -218,66 +218,68 @@ class Builder(ir.IRBuilder):
     # --- memory ---
 
     def offset(self, pointer: Value, type_: Type, index: Value | int) -> Value:
-        """``pointer`` moved on by ``index`` elements of ``type_``."""
+        """Return ``pointer`` moved on by ``index`` elements of ``type_``."""
         if isinstance(index, int) and index == 0:
             return pointer
         return self.gep(pointer, [index], source_etype=type_)
 
     def word_at(self, pointer: Value, index: Value | int) -> Value:
-        """The address of the 64-bit word number ``index``."""
+        """Return the address of the 64-bit word number ``index``."""
         return self.gep(pointer, [index], source_etype=I64)
 
     def prefetch(self, pointer: Value) -> None:
-        """Ask for the line of ``pointer``, to be read soon; it may be anywhere."""
+        """Prefetch the line of ``pointer`` (any address) into all caches."""
         self._prefetch(pointer, 3)
 
     def prefetch_to_l2(self, pointer: Value) -> None:
-        """As `prefetch`, but it leaves the first cache alone."""
+        """Prefetch as `prefetch` does, but not into L1."""
         self._prefetch(pointer, 2)
 
     def _prefetch(self, pointer: Value, locality: int) -> None:
-        # read, how near it is kept (3: in all caches), data
+        # Arguments: a read, the locality (3: all caches), data.
         codes = [const(I32, code) for code in (0, locality, 1)]
         self.intrinsic("llvm.prefetch.p0", VOID, [pointer, *codes])
 
     def store_past_caches(self, value: Value, pointer: Value) -> None:
-        """Store a vector whose place is a multiple of its size."""
+        """Store a vector, past the caches, at a multiple of its size."""
         size = value.type.count * value.type.element.width // 8
         store = self.store(value, pointer, size)
         store.set_metadata("nontemporal", self.module.add_metadata([const(I32, 1)]))
 
     def constant_in_memory(self, type_: Type, value: float) -> Value:
-        """All lanes ``value``, loaded, so that an instruction can read it there."""
+        """Load a constant vector from memory, so that it can be a memory operand."""
         module, name = self.module, f"all.{type_.count}x{type_.element}.{value.hex()}"
         place = module.globals.get(name)
         if place is None:
             place = ir.GlobalVariable(module, type_, name)
             place.initializer, place.global_constant = const(type_, value), True
             place.align = _ALIGNED
-            # Of a constant that a linker may not replace LLVM would fold the load.
+            # LLVM folds loads of constants, unless a linker may replace the constant.
             place.linkage = "weak hidden"
         found = self.load(place, align=_ALIGNED)
         found.set_metadata("invariant.load", module.add_metadata([]))
         return found
 
     def stack_array(self, type_: Type, count: int) -> Instruction:
-        """Address of ``count`` elements on the stack; call it in the entry block."""
+        """Return the address of elements on the stack; call it in the entry block."""
         array = self.alloca(type_, count)
-        # llvmlite still gives it a typed pointer, and then refuses other stores.
+        # llvmlite still returns a typed pointer, and then refuses stores of other
+        # types.
         array.type = PTR
         return array
 
     def stack_words(self, count: int) -> Instruction:
-        """Address of as many i64 in the frame of the function."""
+        """Return the address of ``count`` i64 in the frame of the function."""
         with self.goto_entry_block():
             room = self.alloca(ir.ArrayType(I64, count))
         room.type = PTR
         return room
 
     def masked_load(self, pointer: Value, type_: Type, mask: Value) -> Value:
-        """Load the lanes of ``mask``; the others are 0 and their memory is not touched.
+        """Load the lanes of ``mask``; others are 0, and their memory is not accessed.
 
-        Cheap on AVX-512 only: elsewhere LLVM makes a branch for each narrow lane.
+        This is cheap only on AVX-512: elsewhere LLVM makes a branch for each narrow
+        lane.
         """
         name = f"llvm.masked.load.{_suffix(type_)}.p0"
         nothing = const(type_, 0)
@@ -291,20 +293,20 @@ class Builder(ir.IRBuilder):
     # --- values ---
 
     def minimum(self, left: Value | int, right: Value | int) -> Value:
-        """The smaller of two signed integers."""
+        """Return the smaller of two signed integers."""
         return self.select(self.icmp_signed("<", left, right), left, right)
 
     def maximum(self, left: Value | int, right: Value | int) -> Value:
-        """The larger of two signed integers."""
+        """Return the larger of two signed integers."""
         return self.select(self.icmp_signed(">", left, right), left, right)
 
     def shuffle(self, left: Value, right: Value, lanes: Sequence[int]) -> Value:
-        """Pick ``lanes`` out of the two vectors laid end to end."""
+        """Select ``lanes`` of the two vectors laid end to end."""
         picked = const(vector(I32, len(lanes)), list(lanes))
         return self.shuffle_vector(left, right, picked)
 
     def splat(self, value: Value, lanes: int) -> Value:
-        """All lanes equal to the scalar ``value``."""
+        """Return a vector with the scalar ``value`` in all lanes."""
         if lanes == 1:
             return value
         blank = _blank(vector(value.type, lanes))
@@ -312,7 +314,7 @@ class Builder(ir.IRBuilder):
         return self.shuffle_vector(first, blank, const(vector(I32, lanes), 0))
 
     def lane_mask(self, count: Value, lanes: int) -> Value:
-        """``<lanes x i1>``: the first ``count`` (i64; may be out of range) are true."""
+        """Return ``<lanes x i1>``: the first ``count`` (i64, any value) are true."""
         clipped = self.minimum(count, lanes)
         clipped = self.select(self.icmp_signed("<", clipped, 0), 0, clipped)
         wide = self.splat(self.trunc(clipped, I32), lanes)
@@ -331,15 +333,20 @@ class Builder(ir.IRBuilder):
         name: str = "loop",
         is_hidden: bool = False,
     ) -> Generator[Loop]:
-        """``for index in range(start, stop, step)``, the body being the ``with`` block.
+        """Emit ``for index in range(start, stop, step)`` around the ``with`` block.
 
-        ``carried`` values are seen by the body as ``loop.values``; it puts what they
-        become into ``loop.next``.  Behind it ``loop.results`` holds the final ones.
-        The test stands at the bottom: without LLVM's IR passes nobody rotates loops.
-        An index that ``is_hidden`` is as it is in the machine code, too: strength
-        reduction would take a third of the time to compile, and spill the pointers that
-        it makes.  Where few instructions are in a loop, it gains up to 8 %.
+        The body reads ``carried`` values from ``loop.values`` and puts their next
+        values into ``loop.next``.  Code behind the loop reads final values from
+        ``loop.results``. The test is at the end of the body, because no LLVM pass
+        rotates loops. An index that ``is_hidden`` stays as it is in the machine code:
+        strength reduction would take a third of the compile time, and spill the
+        pointers that it makes.  In loops of few instructions, hiding gains up to 8 %.
         """
+        if start == 0 and stop == step and isinstance(step, int):
+            loop = Loop(as_word(0), list(carried))  # one trip: no loop
+            yield loop
+            loop.results = loop.next
+            return
         start = as_word(start)
         before = self.block
         body = self.append_basic_block(name)
@@ -367,13 +374,13 @@ class Builder(ir.IRBuilder):
             loop.results.append(result)
 
     def freeze(self, value: Value) -> Value:
-        """The same value, any but undefined; llvmlite has no function for it."""
+        """Freeze a value (no longer undefined); llvmlite lacks this instruction."""
         found = Instruction(self.block, value.type, "freeze", [value])
         self._insert(found)
         return found
 
     def hidden(self, number: Value) -> Value:
-        """The same number; LLVM does not know it before it selects instructions."""
+        """Return the same number, unknown to LLVM until it selects instructions."""
         name = "llvm.launder.invariant.group.p0"
         pointer = self.intrinsic(name, PTR, [self.inttoptr(number, PTR)])
         return self.ptrtoint(pointer, number.type)
@@ -382,7 +389,7 @@ class Builder(ir.IRBuilder):
     def either(
         self, values: list[Value], condition: Value, name: str
     ) -> Generator[Branch]:
-        """``values``; ``if condition``, what the ``with`` block puts in their place."""
+        """Yield a branch that runs if ``condition``; its values replace ``values``."""
         before = self.block
         some = self.append_basic_block(name)
         after = self.append_basic_block(name + ".end")
@@ -413,16 +420,16 @@ _NARROW = {"f16": F16, "bf16": BF16}
 
 
 def bits_of(dtype: str) -> Type:
-    """The integer type an element travels as."""
+    """Return the integer type that elements of a dtype are passed as."""
     return _BITS[dtype]
 
 
 def convert(builder: Builder, value: Value, source: str, target: str) -> Value:
     """Convert the bits of ``source`` elements to the bits of ``target`` elements.
 
-    Bytes become wider integers or stay as they are.  Exact, but for f32 to f16 and f32
-    or f16 to bf16: these round to nearest even (and bf16 takes a target with
-    instructions for it, which flush subnormals).
+    Bytes become wider integers or stay as they are.  Conversions are exact, except f32
+    to f16 and f32 or f16 to bf16: these round to nearest even (and bf16 needs a target
+    with instructions for it, which flush subnormals).
     """
     if source == target or (source, target) == ("u8", "i8"):
         return value

@@ -1,9 +1,9 @@
-"""What blocking needs to know of a processor: caches, cores, pages, instruction costs.
+"""The facts of a processor that blocking needs: caches, cores, pages, costs.
 
-Sizes come from the system (``/sys``), costs from a table by family. Where the system
-says nothing (no ``/sys``, a virtual machine without the cpuid leaf of caches), the
-family's row stands for it. Fixed targets have their family's row alone, so that what is
-compiled for them does not depend on the machine that compiles.
+Sizes come from the system (``/sys``), costs from a table by family. If the system gives
+no sizes (no ``/sys``, a virtual machine without the cpuid leaf of caches), the family's
+row is used. Fixed targets always use the row of their family, so that their code does
+not depend on the machine that compiles it.
 
 Sources of the costs: Zen 5 and Sapphire Rapids measured, the others from uops.info and
 Agner Fog's tables.
@@ -22,14 +22,14 @@ LINE = 64
 """Bytes of a cache line."""
 
 PAGE = 4096
-"""Bytes of a page of memory that nobody asked to be huge."""
+"""Bytes of a page of memory, unless huge pages were requested."""
 
 KB, MB = 1 << 10, 1 << 20
 
 
 @record(frozen=True)
 class Cache:
-    """One level: bytes, ways, and how many cores share it."""
+    """One cache level: its bytes, its ways, and the number of cores that share it."""
 
     size: int
     ways: int
@@ -41,16 +41,17 @@ class Costs:
     """Cycles of one core; vectors are those of the family's widest registers.
 
     Attributes:
-        fma: of a fused multiply-add of one vector, where many are independent.
+        fma: of a fused multiply-add of one vector, if many are independent.
         dot: of `vdpbf16ps`.
         load: of a vector or a broadcast from L1.
-        latency: from one multiply-add to the next on the same sum.
-        dot_latency: the same of dot products.
-        l2_bytes: that L2 gives in a cycle.
-        l3_latency: until L3 answers a single load.
-        step: of a step of a register tile beside its arithmetic.
-        loop: that the end of a loop, and asking ahead once, take from the arithmetic.
-        prologue: of a run of steps.
+        latency: of a multiply-add that waits for the one before.
+        dot_latency: of a dot product that waits for the one before.
+        l2_bytes: bytes that L2 delivers per cycle.
+        l3_latency: the latency of a single load from L3.
+        step: overhead of a step of a register tile, beside its arithmetic.
+        loop: cycles that the end of a loop, with one prefetch, takes from the
+            arithmetic.
+        prologue: overhead of a run of steps.
     """
 
     fma: float
@@ -69,18 +70,17 @@ class Costs:
 class Machine:
     """One processor.
 
-    Attributes:
-        family: the row of `FAMILIES` it is like.
-        l1: data cache of a core.
-        l2: cache of a core.
-        l3: cache of several cores.
-        cores: that this process may use.
-        nodes: of memory (NUMA).
-        huge_page: bytes of a transparent huge page; 0: the system has none.
-        asks_from: rows of A from which on a product that streams B asks for what comes
-            next; where fewer rows leave little to compute, the processor does so.
-        kept: bytes of a result that is better left in the caches even though nobody
-            may read it soon; None: as many as L3 has.
+    family: its row of `FAMILIES`.
+    l1: data cache of a core.
+    l2: cache of a core.
+    l3: cache of several cores.
+    cores: number of cores that this process may use.
+    nodes: number of memory nodes (NUMA).
+    huge_page: bytes of a transparent huge page; 0: the system has none.
+    asks_from: rows of A from which on a product that streams B prefetches; with fewer
+    rows there is little to compute, and hardware prefetches are enough.
+    kept: bytes of a result up to which it should stay in the caches, even though it may
+    not be read soon; None: the size of L3.
     """
 
     family: str
@@ -101,18 +101,18 @@ class Machine:
 
     @property
     def l3_of_core(self) -> int:
-        """Bytes of L3 that a core has where all cores of it work."""
+        """Bytes of L3 for each core if all cores that share it work."""
         return self.l3.size // self.l3.cores
 
     def facts(self) -> str:
-        """What code that was compiled for this machine depends on."""
+        """Return the facts that code compiled for this machine depends on."""
         return repr(astuple(replace(self, cores=1, nodes=1, huge_page=0)))
 
 
 _TWO_FMAS = Costs(
     fma=0.5, dot=2, load=0.5, latency=4, dot_latency=5, l2_bytes=32, step=0.8
 )
-"""Two FMAs a cycle, of vectors of 32 bytes; others differ in a number."""
+"""Two FMAs per cycle, on vectors of 32 bytes; other families differ in some numbers."""
 
 FAMILIES = {
     each.family: each
@@ -190,7 +190,7 @@ _INTEL = {
 
 
 def find_family(cpuinfo: Mapping[str, str], features: frozenset[str]) -> Machine:
-    """The row of a processor, by its numbers in /proc/cpuinfo, else by its features."""
+    """Return the row of a processor, by /proc/cpuinfo or else by its features."""
     vendor = cpuinfo.get("vendor_id", "")
     family, model = (_number(cpuinfo.get(key)) for key in ("cpu family", "model"))
     name = None
@@ -204,7 +204,7 @@ def find_family(cpuinfo: Mapping[str, str], features: frozenset[str]) -> Machine
 
 
 def _like(features: frozenset[str]) -> str:
-    """For processors nobody has listed."""
+    """Return a family for processors that are not listed."""
     if "amxtile" in features:
         return "sapphire_rapids"
     return "zen4" if "avx512bf16" in features else "skylake"
@@ -215,7 +215,7 @@ def _number(text: str | None) -> int:
 
 
 def read_machine(row: Machine, root: Path = Path("/sys")) -> Machine:
-    """What the system says of this machine; ``row`` for what it does not say."""
+    """Return the system's facts about this machine; ``row`` has the others."""
     caches = _read_caches(root / "devices/system/cpu/cpu0/cache")
     l1, l2, l3 = (
         _filled(caches.get(level), of_row)
@@ -234,9 +234,9 @@ def read_machine(row: Machine, root: Path = Path("/sys")) -> Machine:
 
 
 def _filled(found: Cache | None, row: Cache) -> Cache:
-    """A cache of the system with the family's numbers where it has none.
+    """Return a cache of the system; numbers that it lacks are those of the family.
 
-    A virtual machine shows its own cores only; others share the cache all the same.
+    A virtual machine shows only its own cores, but other cores share the cache as well.
     """
     if found is None:
         return row
@@ -245,7 +245,7 @@ def _filled(found: Cache | None, row: Cache) -> Cache:
 
 
 def _read_caches(folder: Path) -> dict[int, Cache]:
-    """Data caches by level, those whose size is known."""
+    """Return the data caches of known size, by level."""
     found: dict[int, Cache] = {}
     for each in (folder / f"index{number}" for number in range(5)):
         size = _bytes_of(_read(each / "size"))
@@ -258,7 +258,7 @@ def _read_caches(folder: Path) -> dict[int, Cache]:
 
 
 def _read_huge_page(folder: Path) -> int:
-    """Bytes of a huge page that ``madvise`` gives; 0: none."""
+    """Return the bytes of a huge page by ``madvise``; 0: there are none."""
     enabled = _read(folder / "enabled")
     if "[always]" not in enabled and "[madvise]" not in enabled:
         return 0
@@ -273,7 +273,7 @@ def _read(path: Path) -> str:
 
 
 def _bytes_of(text: str) -> int:
-    """Of ``32K``, as Linux writes it.
+    """Return the bytes of ``32K``, as Linux writes it.
 
     >>> _bytes_of("1024K")
     1048576
@@ -284,7 +284,7 @@ def _bytes_of(text: str) -> int:
 
 
 def _count(cpus: str) -> int:
-    """How many there are in a list of Linux.
+    """Return the number of CPUs in a list of Linux.
 
     >>> _count("0-3,8,10-11")
     7

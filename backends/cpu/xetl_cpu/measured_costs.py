@@ -1,11 +1,11 @@
-"""Costs of instructions that were measured on this machine, for `machine.py`'s table.
+"""Costs of instructions that were measured here, in place of those of `machine.py`.
 
-`xetl tune --cpu` measures multiply-adds, dot products and loads, in cycles, and keeps
-them in the folder of tuned configs; `host_machine` reads them. What a step and a run of
-steps take besides stays the family's: it is fitted to whole products.
+`xetl tune --cpu` measures multiply-adds, dot products and loads, in cycles, and writes
+them to the folder of tuned configs; `host_machine` reads them. The overheads of a step
+and of a run of steps remain those of the family: they are fitted to whole products.
 
-A cycle is a quarter of an integer multiplication and an `xor` that wait for each other:
-3 cycles and 1 on all x86-64 of the last fifteen years.
+A cycle is a quarter of a dependent integer multiplication and `xor`: 3 cycles and 1 on
+all x86-64 of the last fifteen years.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ from xetl_cpu.machine import FAMILIES, PAGE, Costs, Machine
 _MEASURED = ("fma", "dot", "load", "latency", "dot_latency", "l2_bytes")
 _ROUNDS = 2
 _BUSY = 0.5
-"""Others that run on the same core make it seem slower; of Linux, a load average."""
+"""The highest load average (of Linux) for measurements: other programs on the same core
+make it look slower."""
 _SECONDS = 0.2
 _TRIPS = 1 << 14
 _SUMS = 1 << 21
-"""Trips of a loop of sums in a call: a few milliseconds, of one sum as of many."""
+"""Iterations of a loop of sums in a call: a few milliseconds, for any number of
+sums."""
 _IN_A_TRIP = 16
 _LINK_CYCLES = 4
 _FACTOR = 8
-"""A cost that differs more from the family's was not measured right."""
+"""A cost that differs from the family's by a larger factor was measured wrongly."""
 
 
 # The file -----------------------------------------------------------------------------
 
 
 def path_of(model: str) -> Path:
-    """The file of a processor, by what it calls itself."""
+    """Return the file of a processor, by its model name."""
     name = re.sub(r"[^\w.-]+", "-", model)
     return tuned_folder() / f"cpu-{name}.json"
 
 
 def read_costs(model: str, family: Costs) -> Costs:
-    """What was measured for a processor, else ``family``; so where it is nonsense."""
+    """Return the measured costs of a processor; ``family`` if none are plausible."""
     try:
         found: object = json.loads(path_of(model).read_text())
     except (OSError, ValueError):
@@ -72,7 +74,7 @@ def _checked(found: object, family: Costs) -> Costs | None:
 
 
 def write_costs(model: str, costs: Costs) -> Path:
-    """Keep them; a reader sees the old file or the new one.
+    """Write costs to the file; a reader sees the old file or the new one.
 
     Raises:
         OSError: the folder cannot be written.
@@ -87,7 +89,7 @@ def write_costs(model: str, costs: Costs) -> Path:
 
 
 def tune(machine: Machine, model: str) -> list[str]:
-    """Measure and keep the costs of this machine; the lines of a table of them.
+    """Measure and write the costs of this machine; return the lines of a table.
 
     Raises:
         OSError: the folder cannot be written.
@@ -114,15 +116,16 @@ def _table(costs: Costs, family: Machine) -> Iterator[str]:
 
 
 def measure_costs(machine: Machine) -> Costs:
-    """Time one core; other programs that run meanwhile make it slower than it is."""
+    """Measure one core; other programs that run meanwhile make it look slower."""
     cycle = _seconds(_MULTIPLIES, "chain") / (_TRIPS * _IN_A_TRIP * _LINK_CYCLES)
     fma, lanes, _ = _product("f32", None, cycle)
     dot, _, has_dot = _product("bf16", None, cycle)
     width, of_a_load = 4 * lanes, 1 / (_TRIPS * _IN_A_TRIP * cycle)
-    in_l1, in_l2 = (
-        of_a_load * _seconds(_loads(width), "read", _half(size))
-        for size in (machine.l1.size // 4, machine.l2.size)
-    )
+    # About half of a cache, a power of 2.
+    sizes = [1 << ((machine.l1.size // 8).bit_length() - 1)]
+    sizes += [1 << ((machine.l2.size // 2).bit_length() - 1)]
+    loads = _loads(width)
+    in_l1, in_l2 = (of_a_load * _seconds(loads, "read", size) for size in sizes)
     found = {
         "fma": fma,
         "latency": _product("f32", 1, cycle)[0],
@@ -136,7 +139,7 @@ def measure_costs(machine: Machine) -> Costs:
 
 
 def _product(dtype: str, chains: int | None, cycle: float) -> tuple[float, int, bool]:
-    """Cycles of a multiply-add, f32 in a register, and whether it is a dot product."""
+    """Return cycles of a multiply-add, f32 per register, whether it is a dot."""
     peak = _peak()
     loop = peak.register_loop(dtype, chains)
     of_one = (4 if loop.is_dot else 2) * loop.lanes
@@ -145,17 +148,12 @@ def _product(dtype: str, chains: int | None, cycle: float) -> tuple[float, int, 
 
 
 def _peak() -> Any:
-    """What measures how fast code runs at most; it loads LLVM."""
+    """Import the module that measures peak rates; it loads LLVM."""
     return import_whole("xetl_cpu.peak")
 
 
-def _half(size: int) -> int:
-    """About half of a cache's bytes, a power of 2."""
-    return 1 << ((size // 2).bit_length() - 1)
-
-
 def _seconds(text: str, name: str, size: int = 1) -> float:
-    """Of a call with a buffer of ``size`` bytes, the least of many."""
+    """Return the least time of a call with a buffer of ``size`` bytes."""
     timing: Any = import_whole("xetl.runtime.measure")
     run = _peak().compiled(text, name, 2)
     memory = ctypes.create_string_buffer(size + PAGE)
@@ -191,7 +189,7 @@ _MULTIPLIES = _loop(
     "chain",
     f"%m0 = phi i64 [ %mask, %entry ], [ %m{_IN_A_TRIP}, %loop ]",
     "\n  ".join(
-        # Of multiplications alone LLVM would make a tree.
+        # LLVM would rearrange a chain of multiplications only to a tree.
         f"%x{i} = xor i64 %m{i}, %unknown\n  %m{i + 1} = mul i64 %x{i}, %unknown"
         for i in range(_IN_A_TRIP)
     ),
@@ -200,7 +198,7 @@ _MULTIPLIES = _loop(
 
 
 def _loads(width: int) -> str:
-    """Reads of vectors of ``width`` bytes, again and again through a buffer."""
+    """Return LLVM IR that reads vectors of ``width`` bytes over and over."""
     vector, step = f"<{width // 4} x float>", width * _IN_A_TRIP
     body = [f"%far = mul i64 %trip, {step}", "%at = and i64 %far, %mask"]
     for i in range(_IN_A_TRIP):

@@ -1,6 +1,6 @@
-"""The native parts of the CPU backend: none is needed, each is used where it is.
+"""The optional native parts of the CPU backend.
 
-``python -m xetl_cpu.native`` says what the installation made of them.
+``python -m xetl_cpu.native`` prints whether the installation built them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 _FOLDER = Path(__file__).parent / "_native"
 
 XSMM_SHIM = _FOLDER / "libxetl_xsmm.so"
-"""The ``xsmm_*`` functions over libxsmm, where it was found."""
+"""The ``xsmm_*`` functions over libxsmm, if that was found."""
 
 
 def status() -> str:
-    """What became of the native parts when xetl was installed, in a sentence."""
+    """Return, in a sentence, whether the native parts were built at installation."""
     try:
         return (_FOLDER / "STATUS").read_text().strip()
     except OSError:
@@ -26,7 +26,7 @@ def status() -> str:
 
 @cache
 def xsmm_shim() -> ctypes.CDLL | None:
-    """The ``xsmm_*`` functions over libxsmm, or None where it was not found."""
+    """Return the ``xsmm_*`` functions over libxsmm, or None if it was not found."""
     try:
         return ctypes.CDLL(str(XSMM_SHIM))
     except OSError:
@@ -34,7 +34,7 @@ def xsmm_shim() -> ctypes.CDLL | None:
 
 
 def xsmm_description() -> str:
-    """Which libxsmm the shim was built with and what it makes code for."""
+    """Return which libxsmm the shim was built with, and the target of its code."""
     shim = xsmm_shim()
     if shim is None:
         return "no libxsmm"

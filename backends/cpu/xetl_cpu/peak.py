@@ -1,7 +1,7 @@
-"""The most that this machine can do: products in registers or tiles, copying memory.
+"""The peak rates of this machine: products in registers or tiles, and memory copies.
 
-Products of tiles read random numbers: silicon is a seventh faster on zeros, which no
-matrix has.  Sources: Intel SDM, volume 1, chapter 18; LLVM's intrinsics.
+Products on tiles read random numbers: silicon is a seventh faster on zeros, which no
+real matrix has.  Sources: Intel SDM, volume 1, chapter 18; LLVM's intrinsics.
 """
 
 from __future__ import annotations
@@ -24,32 +24,33 @@ from xetl_cpu.microkernels.amx_tiles import CONFIG
 from xetl_cpu.targets import tiles_are_permitted
 
 _CHAINS = {8: 12, 16: 24}
-"""Sums that do not depend on each other, so that no multiply waits for one, by the f32
-of a register: they and a factor stay in 16 registers, or in 32."""
+"""Independent sums, so that no multiply waits for one, by the f32 of a register: they
+and a factor stay in 16 registers, or in 32."""
 
 _LEAST = 1.25e9
-"""Operations of a thread in a call, about 5 ms."""
+"""Operations of a thread in a call; they take about 5 ms."""
 
 _COPIED = 1 << 26
-"""Bytes of a thread: more than its part of any cache."""
+"""Bytes that each thread copies: more than its part of any cache."""
 
 _SECONDS = 0.3
 
 _TILE, _TILES = 1024, 16
-"""Bytes of a tile, and how many of A and of B a loop reads: they stay in L1."""
+"""Bytes of a tile, and how many tiles of A and of B a loop reads: they stay in L1."""
 
 _TILE_PRODUCTS = {"bf16": ("tdpbf16ps", 32), "i8": ("tdpbssd", 64)}
-"""By the type of the factors: the instruction, and elements of a tile's row of A."""
+"""For each type of factors: the instruction, and elements of a tile's row of A."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """LLVM IR of a function ``peak``, of memory and a number of trips.
+    """LLVM IR of a function ``peak``, which takes memory and a number of iterations.
 
     Attributes:
-        operations: of a trip; a multiply-add is two.
-        memory: bytes it reads, or stores its sums to.
-        lanes: f32 of a register; 0: of tiles.
+        text: the LLVM IR.
+        operations: operations of an iteration; a multiply-add is two.
+        memory: bytes that it reads, or stores its sums to.
+        lanes: f32 of a register; 0 for tiles.
         is_dot: whether a multiply-add is of pairs.
     """
 
@@ -62,9 +63,9 @@ class Loop:
 
 @cache
 def measure_peak(dtype: str = "f32") -> tuple[float, float]:
-    """10^9 operations and bytes a second of all processors that this process may use.
+    """Return 10^9 operations and bytes per second, on all usable processors.
 
-    It takes a second.
+    The measurement takes a second.
     """
     threads = len(os.sched_getaffinity(0))
     products = Products(fastest_loop(dtype), threads)
@@ -72,7 +73,7 @@ def measure_peak(dtype: str = "f32") -> tuple[float, float]:
 
 
 def fastest_loop(dtype: str) -> Loop:
-    """Of tiles where this machine has them for ``dtype``, else of registers."""
+    """Return a loop of tiles if this machine has them, else of registers."""
     features = llvm.get_host_cpu_features()
     kind = "amx-int8" if dtype == "i8" else "amx-bf16"
     if dtype in _TILE_PRODUCTS and features.get(kind) and tiles_are_permitted():
@@ -84,14 +85,14 @@ class Products:
     """A loop of products on several threads.
 
     Attributes:
-        operations: of a call.
+        operations: the operations of a call.
     """
 
     def __init__(self, loop: Loop, threads: int, operations: float = _LEAST) -> None:
         """Compile it.
 
         Args:
-            operations: at least so many on each thread in a call.
+            operations: the operations of each thread in a call, at least.
         """
         self.loop = loop
         self._run = compiled(loop.text, "peak", 1)
@@ -101,7 +102,7 @@ class Products:
         self.operations = loop.operations * self._trips * threads
 
     def __call__(self) -> None:
-        """Run; the calling thread works as well, for to wake another takes a while."""
+        """Run it, on the calling thread as well: waking another thread takes long."""
         first, *others = (each.ctypes.data for each in self._memory)
         busy = [self._pool.submit(self._run, each, self._trips) for each in others]
         self._run(first, self._trips)
@@ -109,12 +110,12 @@ class Products:
             each.result()
 
     def measure(self) -> float:
-        """Billions of operations a second, the most that was seen."""
+        """Return the highest measured rate, in billions of operations per second."""
         return 1e-9 * self.operations / min(time_calls(self, _SECONDS))
 
 
 def operands(loop: Loop) -> NDArray[np.uint16]:
-    """On a cache line: normal numbers as bf16 for tiles, zeros for registers."""
+    """Return aligned memory: random normal numbers as bf16 for tiles, else zeros."""
     halves = loop.memory // 2
     numbers = np.zeros(halves + LINE, np.float32)
     if not loop.lanes:
@@ -125,7 +126,7 @@ def operands(loop: Loop) -> NDArray[np.uint16]:
 
 
 def compiled(text: str, name: str, numbers: int) -> Callable[..., None]:
-    """A function of LLVM IR for this processor: of an address and so many numbers."""
+    """Compile LLVM IR for this processor: a function of an address and some numbers."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(
@@ -142,7 +143,7 @@ def compiled(text: str, name: str, numbers: int) -> Callable[..., None]:
 
 
 def _bandwidth(threads: int) -> float:
-    """Billions of bytes a second, of a copy on all threads."""
+    """Return the billions of bytes per second of a copy on all threads."""
     pairs = [(np.ones(_COPIED // 8), np.zeros(_COPIED // 8)) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
 
@@ -154,12 +155,12 @@ def _bandwidth(threads: int) -> float:
 
 
 def register_loop(dtype: str, chains: int | None = None) -> Loop:
-    """Multiply and add in registers: f32 FMA, or dot products of bf16 pairs.
+    """Return a loop of f32 FMAs in registers, or of dot products of bf16 pairs.
 
-    Where there are none of these bf16 is multiplied as f32, as f16 is everywhere.
+    Without such dot products, bf16 is multiplied as f32, as f16 always is.
 
     Args:
-        chains: sums that do not depend on each other; by default enough of them.
+        chains: the number of independent sums; by default enough of them.
     """
     features = llvm.get_host_cpu_features()
     lanes = 16 if features.get("avx512f") else 8
@@ -171,7 +172,7 @@ def register_loop(dtype: str, chains: int | None = None) -> Loop:
 
 
 def tile_loop(dtype: str) -> Loop:
-    """Four products of AMX tiles for four loads, as in a product of matrices."""
+    """Return a loop of four products of AMX tiles for four loads, as in a GEMM."""
     name, depth = _TILE_PRODUCTS[dtype]
     multiply, load = f"@llvm.x86.{name}", "@llvm.x86.tileloadd64"
     tiles = [(4, 0, 0), (6, 1, 0), (7, 1, _TILE), (5, 0, _TILE)]
@@ -216,7 +217,7 @@ def tile_loop(dtype: str) -> Loop:
 
 
 def _of_registers(lanes: int, is_dot: bool, count: int) -> str:
-    """LLVM IR: ``trips`` times, multiply and add to the vectors, then store them."""
+    """Return LLVM IR: multiply and add to vectors ``trips`` times, then store them."""
     total = f"<{lanes} x float>"
     if is_dot:
         factor = f"<{2 * lanes} x bfloat>"
@@ -237,7 +238,7 @@ def _of_registers(lanes: int, is_dot: bool, count: int) -> str:
         f"store {total} %s{i}, ptr %p{i}, align 4"
         for i in chains
     ]
-    # A factor that the compiler does not know: products of constants it would fold.
+    # The compiler does not know this factor: it would fold products of constants.
     lines = [
         f"declare {total} {multiply}({', '.join(order)})",
         "define void @peak(ptr %to, i64 %trips) {",

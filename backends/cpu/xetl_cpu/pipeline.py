@@ -1,4 +1,4 @@
-"""The passes of the CPU backend in order, and what becomes of their result."""
+"""The passes of the CPU backend in order, and artifacts made of lowered modules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from math import prod
 
-from xdsl.dialects.builtin import AnyFloat, MemRefType, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
@@ -27,7 +27,7 @@ from xetl.dialects.xsmm import (
     TileConfigDispatchOp,
     TileConfigOp,
 )
-from xetl.imports import late
+from xetl.imports import import_whole, late
 from xetl.language.signature import Signature
 from xetl.pipeline import Condition, LaterPass, having
 from xetl.transforms.canonicalize import CanonicalizePass
@@ -54,8 +54,9 @@ from xetl_cpu.lowering.materialize_grid import MaterializeGridPass
 from xetl_cpu.lowering.order_programs import OrderProgramsPass
 from xetl_cpu.lowering.place_values import PlaceValuesPass
 from xetl_cpu.lowering.prefetch_rows import PrefetchRowsPass
+from xetl_cpu.lowering.split_row_loops import SplitRowLoopsPass
 from xetl_cpu.lowering.widen_programs import WidenProgramsPass
-from xetl_cpu.targets import INLINE, find_target
+from xetl_cpu.targets import INLINE, Target, find_target
 
 _later = partial(LaterPass, folder="xetl_cpu.lowering")
 
@@ -65,7 +66,7 @@ def _is_text(module: ModuleOp) -> bool:
 
 
 def _is_text_or_hinted(module: ModuleOp) -> bool:
-    """A kernel from Python has one such form: hints which cache keeps what."""
+    """Whether a module is MLIR text or has cache hints, as Python kernels may."""
     hints = {"l1_hint", "l2_hint", "l3_hint"}
     found = operations_in(module, Operation)
     return _is_text(module) or any(hints & op.properties.keys() for op in found)
@@ -77,7 +78,7 @@ def _has_subgroups(module: ModuleOp) -> bool:
 
 
 def _with_type(test: Callable[[Attribute], bool]) -> Condition:
-    """Values of such types."""
+    """Return a condition: some value in the module has a type that passes the test."""
 
     def wanted(module: ModuleOp) -> bool:
         operations = operations_in(module, Operation)
@@ -114,16 +115,16 @@ _OF_SOME_TARGETS = (
     "convert-block-gemm-to-brgemm",
     "convert-xsmm-to-calls",
 )
-"""Passes for tiles, and for products as calls of a library."""
+"""Passes of some targets only: for AMX tiles, and for products as library calls."""
 
 STAGE_AFTER = {"order-programs": "xsmm", "convert-xetile-to-loops": "loops"}
 
 
 def passes(target: str) -> list[ModulePass]:
-    """From the ``xetile`` stage to ``loops``."""
+    """Return the passes from stage ``xetile`` to ``loops``, and those after it."""
     return [
         LaterPass("inline-calls", having(func.CallOp)),
-        # Functions that do more than elements at a time.
+        # Functions whose bodies do more than elementwise operations.
         LaterPass("expand-scans", having(TileAssociativeScanOp), (False,)),
         LaterPass("expand-small-floats", _with_type(_is_small_float)),
         LaterPass("legalize-vectors", _is_text),
@@ -136,8 +137,8 @@ def passes(target: str) -> list[ModulePass]:
         ClampTileOffsetsPass(),
         FoldTileOffsetsPass(),
         HoistLaunchInvariantsPass(),
-        # After hoisting: the number of steps must stand before the programs to be
-        # known when operands are computed or packed ahead of them.
+        # After hoisting: the number of steps must be defined before the loop over
+        # programs, so that operands can be computed or packed ahead of the programs.
         _later("compute-operands", _OF_PRODUCTS),
         _later("raise-to-brgemm", _OF_PRODUCTS, (target,)),
         _later("hoist-launch-invariants", _OF_PRODUCTS),
@@ -154,13 +155,14 @@ def passes(target: str) -> list[ModulePass]:
         FuseRowLoopsPass(),
         WidenProgramsPass(),
         PrefetchRowsPass(target),
+        SplitRowLoopsPass(),
         *_calls(target),
         CanonicalizePass(),
     ]
 
 
 def _tiles(target: str) -> list[ModulePass]:
-    """AMX set up once a task for our own micro-kernels."""
+    """Return the passes that configure AMX once per task, for our own micro-kernels."""
     machine = find_target(target)
     if machine.calls != INLINE or not machine.has_amx:
         return []
@@ -168,7 +170,7 @@ def _tiles(target: str) -> list[ModulePass]:
 
 
 def _calls(target: str) -> list[ModulePass]:
-    """Products as calls of a library, and AMX set up once a thread."""
+    """Return the passes for library calls, and those that set AMX up per thread."""
     machine = find_target(target)
     hoist = _later("hoist-amx-config", _OF_TILES, ("thread",))
     if machine.calls == INLINE:
@@ -183,17 +185,16 @@ def _calls(target: str) -> list[ModulePass]:
 
 
 def opt_passes() -> dict[str, type[ModulePass]]:
-    """By name; those that need a target take it as an option: ``{target=avx2}``."""
-    known = {each.name: _class_of(each) for each in passes("host")}
+    """Return the passes by name; some have an option: ``{target=avx2}``."""
+    known = {
+        each.name: each.load() if isinstance(each, LaterPass) else type(each)
+        for each in passes("host")
+    }
     return known | {name: _later(name).load() for name in _OF_SOME_TARGETS}
 
 
-def _class_of(one: ModulePass) -> type[ModulePass]:
-    return one.load() if isinstance(one, LaterPass) else type(one)
-
-
 def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
-    """Machine code and the facts the runtime needs."""
+    """Compile a lowered module to machine code, with facts for the runtime."""
     machine = find_target(target)
     code = assemble(llvm_text(module, machine), machine)
     image = build_image(code, [KERNEL], IMPORTS)
@@ -203,44 +204,50 @@ def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
         "target": target,
         "code_bytes": len(image.code),
         "slm_bytes": shared_bytes(module),
+        "tile_config": _tile_config(module, machine),
         "dispatches": dispatches(module),
         "log": [_log_entry(op) for op in operations_in(module, LogOp)],
     }
     return Artifact(image.to_bytes(), meta)
 
 
+def _tile_config(module: ModuleOp, machine: Target) -> str | None:
+    """Return the 64 bytes that our kernels pass to ldtilecfg, in hexadecimal."""
+    if machine.calls != INLINE or not _OF_TILES(module):
+        return None
+    tiles = import_whole("xetl_cpu.microkernels.amx_tiles")
+    return tiles.CONFIG.hex()
+
+
 def text(module: ModuleOp, target: str, stage: str) -> str:
-    """The LLVM IR or the assembly of a lowered module."""
+    """Return the LLVM IR or the assembly of a lowered module."""
     machine = find_target(target)
     llvm = llvm_text(module, machine)
     return llvm if stage == "llvm" else assembly(llvm, machine)
 
 
 def stored_arguments(module: ModuleOp) -> list[int]:
-    """Indices of the arguments whose memory the kernel writes."""
+    """Return the indices of the arguments whose memory the kernel writes."""
     function = kernel_of(module)
     return list(ints_of(function.attributes[STORED]))
 
 
 def packed_arguments(module: ModuleOp) -> list[int]:
-    """Index of the argument of each operand that launches may bring packed."""
+    """Return the argument index of each operand that a launch may bring packed."""
     return [op.argument.value.data for op in operations_in(module, PackedMemoryOp)]
 
 
 def dispatches(module: ModuleOp) -> list[list[int]]:
-    """The arguments of each call that looks a product's kernel up."""
+    """Return the arguments of each call that looks up the kernel of a product."""
     calls = operations_in(module, func.CallOp)
     found = [one for one in calls if one.callee.root_reference.data == DISPATCH]
     return [[constant_index(value) or 0 for value in one.operands] for one in found]
 
 
 def shared_bytes(module: ModuleOp) -> int:
-    """Bytes of shared local memory that a program asks for."""
+    """Return the bytes of shared local memory that a program allocates."""
     types = [
         op.result.type for op in operations_in(module, memref.AllocOp, memref.AllocaOp)
     ]
-    return sum(_size(type_) for type_ in types if memory_space_of(type_) == SHARED)
-
-
-def _size(type_: MemRefType) -> int:
-    return byte_width(type_.element_type) * prod(type_.get_shape())
+    shared = [type_ for type_ in types if memory_space_of(type_) == SHARED]
+    return sum(byte_width(t.element_type) * prod(t.get_shape()) for t in shared)

@@ -1,8 +1,8 @@
-"""Runs the kernels of a wheel that `xetl compile --wheel` made: NumPy is all it needs.
+"""Runs the kernels of a wheel that `xetl compile --wheel` made; it needs only NumPy.
 
 This file and `xetl_cpu.image` are copied into each wheel, beside ``kernels.json`` and
-the images of code. It offers what a launch from Python offers (`kernel[grid](A, B)`),
-with checks of its own; the ABI is section 4 of docs/design/0001-seams.md.
+the images of code. It supports launches as from Python (`kernel[grid](A, B)`), with its
+own checks; the ABI is section 4 of docs/design/0001-seams.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cdiv(number: int, by: int) -> int:
 
 
 class Team:
-    """Threads that run parts of a kernel, which needs no lock of the interpreter."""
+    """Threads that run parts of a kernel, without Python's lock."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -60,7 +60,7 @@ class Team:
         self._started = 1
 
     def _start(self, parts: int) -> None:
-        """Have as many threads as there are parts; small kernels need fewer."""
+        """Start up to one thread for each part; small kernels need fewer."""
         while self._started < min(parts, self.threads):
             self._started += 1
             threading.Thread(target=self._serve, daemon=True).start()
@@ -74,7 +74,7 @@ class Team:
     def _run(
         self, task: int, args: Any, count: Any, steps: int, context: int, *rest: int
     ) -> None:
-        """Call ``task`` once for each thread's number, here and on the others."""
+        """Call ``task`` once for each thread's number, on this thread and on others."""
         call, first, parts = _Task(task), args[0], count[0]
         done = threading.Semaphore(0)
         self._start(parts)
@@ -94,7 +94,7 @@ _team: list[Team] = []
 
 
 def team() -> Team:
-    """The threads of this process; a fork has new ones."""
+    """Return the threads of this process; a fork makes new ones."""
     if not _team or _team[-1].process != os.getpid():
         text = os.environ.get("OMP_NUM_THREADS", "")
         available = len(os.sched_getaffinity(0))
@@ -119,7 +119,7 @@ class Kernel:
         return f"<compiled kernel {self.__name__}({names})>"
 
     def __getitem__(self, grid: Any) -> Any:
-        """The kernel with a grid."""
+        """Return a function that launches the kernel with a grid."""
 
         def launch(*args: Any, **named: Any) -> None:
             self._launch(grid, args, named)
@@ -137,7 +137,7 @@ class Kernel:
 
     @cached_property
     def _variant(self) -> dict[str, Any]:
-        """The code for the best processor that this one can stand for."""
+        """The code for the best target that this processor can run."""
         flags = _processor()
         missing: list[str] = []
         for each in reversed(self.facts["variants"]):
@@ -153,7 +153,7 @@ class Kernel:
 
     @cached_property
     def target(self) -> str:
-        """The processor whose code is used."""
+        """The target whose code is used."""
         return self._variant["target"]
 
     @cached_property
@@ -189,11 +189,11 @@ class Kernel:
         return [given[name] for name in names]
 
     def _words(self, what: dict[str, Any], value: Any) -> list[int]:
-        """What the kernel gets for an argument.
+        """Return the slots of an argument.
 
         Raises:
-            TypeError: it is none, or of another dtype.
-            ValueError: its layout is one that the code is not for.
+            TypeError: it is no array or number, or it has another dtype.
+            ValueError: the code does not support its layout.
         """
         name, kind = what["name"], what["kind"]
         if kind != "array":
@@ -238,7 +238,7 @@ class Kernel:
                     )
 
     def _run(self, grid: tuple[int, ...], words: list[int]) -> None:
-        """Call the code; once more with a larger workspace, if it asks for one."""
+        """Call the code; call it again with a larger workspace if it asks for one."""
         ours = team()
         pool = ctypes.addressof(ours.pool) if ours.threads > 1 else 0
         needed = 0
@@ -270,7 +270,7 @@ def _sizes(grid: Any) -> tuple[int, ...]:
 
 
 def _word(name: str, kind: str, value: Any) -> int:
-    """The bits of a number."""
+    """Return the bits of a number."""
     try:
         if kind == "f64":
             return struct.unpack("<q", struct.pack("<d", value))[0]
@@ -287,7 +287,7 @@ def _whole(kind: str, value: Any) -> int:
 def _misfit(
     needed: list[tuple[str, int, int]], shape: tuple[int, ...], strides: list[int]
 ) -> str | None:
-    """What an array must have and has not; a stride that tells nothing is mended."""
+    """Return a requirement that an array fails; fix strides of extent-1 dimensions."""
     for what, dim, number in needed:
         if what == "stride" and shape[dim] <= 1:
             strides[dim] = number
@@ -302,7 +302,7 @@ def _integer(dtype: str) -> str:
 
 
 def _processor() -> frozenset[str]:
-    """What the processor has, by LLVM's names without signs."""
+    """Return the processor's features, by LLVM's names without separators."""
     with Path("/proc/cpuinfo").open() as file:
         text = file.read(_FIRST)  # of one processor: with hundreds it takes long
     line = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
@@ -311,13 +311,13 @@ def _processor() -> frozenset[str]:
 
 
 def _permit_tiles() -> bool:
-    """Ask Linux for the state of AMX tiles; whether it may be used."""
+    """Ask Linux for the state of AMX tiles; return whether it may be used."""
     request_permission, tile_data, arch_prctl = 0x1023, 18, 158
     libc = ctypes.CDLL(None)
     return libc.syscall(arch_prctl, request_permission, tile_data) == 0
 
 
 def load(name: str) -> Kernel:
-    """The kernel of this wheel that is called so; its code is read when it is used."""
+    """Return the kernel of this wheel with this name; its code is read at first use."""
     known = json.loads((_HERE / "kernels.json").read_text("utf-8"))
     return Kernel(known[name])

@@ -1,7 +1,7 @@
-"""The processors we generate code for, and what each can do.
+"""The processors we generate code for, and their features.
 
-Nothing here loads llvmlite before ``target_machine`` is called: a disk-cache hit
-needs ``find_target`` and ``host_fingerprint`` only.
+No function loads llvmlite before ``target_machine`` is called: a disk-cache hit needs
+``find_target`` and ``host_fingerprint`` only.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _XFEATURE_XTILEDATA = 18
 """Linux: asm/unistd_64.h, asm/prctl.h, arch/x86/include/asm/fpu/types.h."""
 
 _SIGACTION_BYTES = 256
-"""More than the structure has anywhere; its first word is the handler."""
+"""More than the size of ``struct sigaction``; its first word is the handler."""
 
 
 @cache
 def tiles_are_permitted() -> bool:
-    """Ask Linux, once a process, for the 8 KiB of state that tiles are.
+    """Ask Linux, once a process, for permission to use the 8 KiB of tile state.
 
-    Without that the first tile instruction is a fault, on any processor.
+    Without permission the first tile instruction faults, on any processor.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     request = (_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA)
@@ -43,9 +43,9 @@ def tiles_are_permitted() -> bool:
 
 
 def tiles_are_emulated() -> bool:
-    """Whether somebody handles SIGILL, which tiles raise where there are none.
+    """Whether a handler for SIGILL is installed, which can emulate AMX instructions.
 
-    No AMX instruction is run to find out.
+    This check runs no AMX instruction.
     """
     libc = ctypes.CDLL(None)
     action = ctypes.create_string_buffer(_SIGACTION_BYTES)
@@ -56,7 +56,7 @@ def tiles_are_emulated() -> bool:
 
 
 INLINE = "inline"
-"""Of `Target.calls`: products are compiled into kernels, nobody is called."""
+"""The value of `Target.calls` if products are compiled into kernels, without calls."""
 
 _AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi2"})
 _AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
@@ -79,16 +79,21 @@ class UnknownTargetError(LaunchError, ValueError):
 class Target:
     """A processor family.
 
-    ``requires`` holds the features the generated code may use (LLVM's names).
-    ``vector_bytes`` is the width of one register, ``vector_registers`` their number,
-    ``has_masks`` whether loads and stores take a mask at no cost (AVX-512),
-    ``has_bf16_dot`` and ``has_vnni`` whether pairs of bf16 and quads of bytes are
-    multiplied and added up at once, ``has_amx`` whether tiles are.
-    ``calls`` says whose functions compute products, ``inline`` being nobody's
-    (`library/`), and ``calls_configure`` whether tiles are set up around these.
-    ``machine`` has its caches and costs.
-    ``cpu`` and ``features`` are LLVM's; for ``host`` they are empty and filled in by
-    ``target_machine``.
+    Attributes:
+        name: the name that users give.
+        cpu: LLVM's name of the processor; empty for ``host``: ``target_machine`` fills
+            it in.
+        features: LLVM's features; empty for ``host``, too.
+        requires: the features that generated code may use, by LLVM's names.
+        vector_bytes: the width of one vector register.
+        vector_registers: the number of vector registers.
+        has_masks: whether masks on loads and stores are free (AVX-512).
+        machine: its caches and costs of instructions.
+        has_bf16_dot: whether it has dot products of pairs of bf16.
+        has_vnni: whether it has dot products of quads of bytes.
+        has_amx: whether it has AMX tiles.
+        calls: the library that computes products, or ``inline`` (`library/`).
+        calls_configure: whether tiles are configured around calls of the library.
     """
 
     name: str
@@ -116,8 +121,9 @@ class Target:
     def widens(self, dtype: str) -> bool:
         """Whether products of 16-bit floats are computed in f32.
 
-        Of bf16 where a dot product of pairs is no faster: Intel's server cores take
-        four times as long for it as for a multiply-add. Libraries are given bf16.
+        This holds for f16, and for bf16 where a dot product of pairs is no faster: on
+        Intel's server cores it takes four times as long as a multiply-add. Libraries
+        get bf16.
         """
         costs = self.machine.costs
         is_fast = costs.dot < 2 * costs.fma or self.calls != INLINE
@@ -126,27 +132,27 @@ class Target:
 
     @property
     def loads_one_by_one(self) -> bool:
-        """Whether elements by index are loaded one by one.
+        """Whether a gather is compiled to one load for each element.
 
-        [measured] Zen 4, 16 f32: 0.7 ns each, by an instruction that gathers 1.6.
+        [measured] Zen 4, 16 f32: 0.7 ns each, and 1.6 by the gather instruction.
         """
         return self.name == "host" and self.machine.family == "zen4"
 
     @property
     def halves_vectors(self) -> bool:
-        """Whether registers are computed in halves: vectors half as long cost half."""
+        """Whether to use half of each register: that takes half the time."""
         return self.vector_bytes == 64 and self.machine.costs.fma > 0.75
 
     @property
     def runs_here(self) -> bool:
-        """Whether this machine can execute what is compiled for the target."""
+        """Whether this machine can execute code that is compiled for the target."""
         return self.requires <= host_features() and not (
             self.has_amx and not tiles_are_permitted()
         )
 
     @property
     def runs_emulated(self) -> bool:
-        """Whether it can but for AMX, and somebody catches what it cannot."""
+        """Whether only AMX is missing here, and a handler of SIGILL may emulate it."""
         rest = {name for name in self.requires if not name.startswith("amx")}
         return self.has_amx and rest <= host_features() and tiles_are_emulated()
 
@@ -168,7 +174,7 @@ TARGETS = {
         has_bf16_dot=True,
         has_vnni=True,
     ),
-    # Not "sapphirerapids": its half precision arithmetic is on fewer machines.
+    # Not "sapphirerapids": fewer machines have its half precision arithmetic.
     "amx": Target(
         "amx",
         "x86-64-v4",
@@ -183,13 +189,13 @@ TARGETS = {
         has_amx=True,
     ),
 }
-"""The fixed targets by name; ``host`` is made by ``find_target``."""
+"""The fixed targets by name; ``find_target`` makes ``host``."""
 
 
 def find_target(name: str) -> Target:
-    """Return the target of this name; ``host`` is the best this machine offers.
+    """Return the target of this name; ``host`` is the best that this machine can run.
 
-    ``avx2+libxsmm`` is ``avx2`` with calls of libxsmm for products.
+    ``avx2+libxsmm`` is ``avx2``, with products as calls of libxsmm.
 
     Raises:
         UnknownTargetError: the name is unknown, or ``host`` lacks AVX2.
@@ -206,7 +212,7 @@ def find_target(name: str) -> Target:
 
 
 def _calling(target: Target, calls: str) -> Target:
-    """The same processor; whether tiles are used is now for the library to say."""
+    """Return the target with calls of a library, which decides about tiles itself."""
     return replace(
         target,
         features=",".join(f for f in target.features.split(",") if "amx" not in f),
@@ -218,7 +224,7 @@ def _calling(target: Target, calls: str) -> Target:
 
 
 def _serves_tiles(calls: str) -> bool:
-    # Only then: it brings xDSL.
+    # Imported late: the library imports xDSL.
     library = import_whole("xetl_cpu.library.serve")
     return library.find_library(calls).serves_tiles
 
@@ -234,7 +240,7 @@ def _host_target() -> Target:
 
 @cache
 def host_machine() -> Machine:
-    """The machine that this process runs on."""
+    """Return the description of the machine that this process runs on."""
     machine = read_machine(find_family(_cpuinfo(), host_features()))
     costs = read_costs(processor_model(), machine.costs)
     return replace(machine, costs=costs)
@@ -242,7 +248,7 @@ def host_machine() -> Machine:
 
 @cache
 def host_features() -> frozenset[str]:
-    """The features of this machine, by LLVM's names (a superset: Linux's own too)."""
+    """Return the features of this machine by LLVM's names (on Linux a superset)."""
     flags = _cpuinfo().get("flags", "").split()
     if flags:
         # Linux writes avx512_bf16 where LLVM writes avx512bf16.
@@ -255,7 +261,7 @@ def host_features() -> frozenset[str]:
 
 @cache
 def host_fingerprint() -> str:
-    """A short text that differs between machines whose ``host`` code may differ."""
+    """Return a short text that differs if the code for ``host`` may differ."""
     text = "\n".join(_cpuinfo_identity()) or platform.processor()
     text += host_machine().facts()
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -263,7 +269,7 @@ def host_fingerprint() -> str:
 
 @cache
 def _cpuinfo() -> dict[str, str]:
-    """The first processor's entries of /proc/cpuinfo; empty where there is none."""
+    """Return the first processor's entries of /proc/cpuinfo; {} without that file."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -274,7 +280,7 @@ def _cpuinfo() -> dict[str, str]:
 
 
 def processor_model() -> str:
-    """What the processor calls itself."""
+    """Return the model name that the processor reports."""
     return _cpuinfo().get("model name") or platform.processor() or "unknown"
 
 
@@ -286,10 +292,10 @@ def _cpuinfo_identity() -> list[str]:
 
 @cache
 def target_machine(target: Target) -> Any:
-    """The llvmlite ``TargetMachine``: position-independent, small code model.
+    """Return the llvmlite ``TargetMachine``: position-independent, small code model.
 
-    Codegen level 2 is enough (measured: levels 1 to 3 give the same loops, 0 a third
-    of the speed).
+    Codegen level 2 is enough (measured: levels 1 to 3 give the same loops, level 0 has
+    a third of the speed).
     """
     binding = _binding()
     cpu, features = target.cpu, target.features
@@ -306,11 +312,12 @@ def target_machine(target: Target) -> Any:
 
 @cache
 def _binding() -> Any:
-    """``llvmlite.binding``, ready for x86: loaded late because it takes 40 ms."""
+    """Return ``llvmlite.binding``, set up for x86. Loading it takes 40 ms."""
     binding = import_whole("llvmlite.binding")
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    # A fork waits until no thread is inside LLVM, whose locks would stay held.
+    # A fork waits until no thread is inside LLVM: its locks would stay held in the
+    # child.
     lock: Any = binding.ffi.lib._lock
     os.register_at_fork(
         before=lock.__enter__,

@@ -1,7 +1,7 @@
 """The backend `reference`: runs XeTile IR with NumPy.
 
-It is the meaning of every operation and the oracle of every test. Nothing heavy is
-imported here; `xetl_reference.executable` has what tests use.
+It defines the meaning of every operation and is the oracle of tests. This module
+imports nothing heavy; tests use `xetl_reference.executable`.
 """
 
 from xetl_reference.backend import BACKEND

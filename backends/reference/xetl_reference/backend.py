@@ -31,7 +31,7 @@ class InMemory(bytes):
 
 
 class ReferenceBackend(BackendBase):
-    """Runs XeTile IR as it is, operation by operation, with NumPy."""
+    """Interprets XeTile IR operation by operation, with NumPy."""
 
     name = "reference"
     targets: Sequence[str] = (TARGET,)
@@ -39,16 +39,16 @@ class ReferenceBackend(BackendBase):
     stops_at_breakpoints = True
 
     def cache_key(self, target: str) -> str:
-        """The version; nothing is kept on disk."""
+        """Return version and target; no artifact is kept on disk."""
         return f"reference {__version__} {target}"
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
-        """Prepare the module; it stays in memory."""
+        """Make an executable of the module, which stays in memory."""
         executable = import_whole(_EXECUTABLE).ReferenceExecutable(module)
         return Artifact(InMemory(executable), {"stored": executable.stored})
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
-        """What `build` prepared."""
+        """Return the executable that `build` made."""
         if not isinstance(artifact.payload, InMemory):
             raise InternalError("kernels of the reference backend cannot be stored")
         return artifact.payload.executable

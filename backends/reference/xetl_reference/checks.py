@@ -1,7 +1,7 @@
 """The checks of `kernel.interpret`: ``oob``, ``uninit`` and ``race``.
 
-A plan made with a `Guard` asks, before each operation that touches memory, whether it
-may; the answers come from the tables of shadow.py, which each memory carries.
+A plan with a `Guard` checks each operation that touches memory before it runs, by the
+tables of shadow.py that each memory has.
 """
 
 from __future__ import annotations
@@ -15,29 +15,33 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream.arith import SelectOp
+from xetl.worklist import Worklist
 from xetl_reference import findings
 from xetl_reference.findings import line_of
 from xetl_reference.memory import View
 from xetl_reference.plan import PROGRAM, RUN, SUBGROUP_ID, Frame, Plan, Step
 from xetl_reference.shadow import (
+    ATOMIC,
     READ,
     WRITE,
     Access,
     Clock,
+    Places,
     Shadow,
     accesses_of,
     lanes_of,
+    offsets_of,
 )
 
 OOB, UNINIT, RACE = "oob", "uninit", "race"
 
 Position: TypeAlias = tuple[int, int, int]
 _SITES = 1 << 20
-"""More than the operations of a kernel: a code is turn * _SITES + operation."""
+"""More than the operations of a kernel. A code is turn * _SITES + operation."""
 
 
 class Run:
-    """What the checks know of one launch."""
+    """The state of the checks in one launch."""
 
     def __init__(self, guard: Guard, several: bool) -> None:
         self.several = several
@@ -48,20 +52,21 @@ class Run:
         self._turns: list[tuple[Position, int | None]] = []
         self._position: Position = (0, 0, 0)
         self._barriers: dict[int, int] = {}
-        self._clock = Clock(0, 0, 0, 0, None)
+        self._clock = Clock(0, 0, 0, 0, None, {})
         self._order = Order()
+        self._messages = Messages()
 
     # Who runs -----------------------------------------------------------------------
 
     def begin_program(self, position: Position) -> None:
-        """A program begins; the one before it has ended."""
+        """Begin a program; the program before it has ended."""
         now = len(self._turns) * _SITES
         self._position, self._barriers = position, {}
-        self._clock = Clock(now, now, now, 0, None)
+        self._clock = Clock(now, now, now, 0, None, self._messages.begin())
         self._order = Order()
 
     def begin_turn(self, subgroup: int) -> None:
-        """A subgroup begins; the one before it has ended, or waits at a barrier."""
+        """Begin a turn of a subgroup; the one before has ended, or waits."""
         now = len(self._turns) * _SITES
         number = subgroup if self.several else None
         self._turns.append((self._position, number))
@@ -69,7 +74,7 @@ class Run:
         self._clock = self._clock._replace(turn=now, subgroup=subgroup, known=known)
 
     def pass_barrier(self, subgroup: int) -> None:
-        """A subgroup goes on after a barrier that all have reached."""
+        """Note that a subgroup continues after a barrier of all subgroups."""
         passed = self._barriers.get(subgroup, 0) + 1
         if passed > max(self._barriers.values(), default=0):
             self._clock = self._clock._replace(stretch=len(self._turns) * _SITES)
@@ -77,31 +82,37 @@ class Run:
         self.begin_turn(subgroup)
 
     def arrive(self, subgroup: int, meeting: Hashable) -> None:
-        """A subgroup has arrived at a round of a named barrier, and goes on."""
+        """Note that a subgroup has arrived at a round of a named barrier."""
         self._order.arrive(subgroup, meeting, len(self._turns) * _SITES)
         self.begin_turn(subgroup)
 
     def pass_named(self, subgroup: int, meeting: Hashable) -> None:
-        """A subgroup goes on after all have arrived at a round."""
+        """Note that a subgroup continues after all have arrived at a round."""
         self._order.leave(subgroup, meeting)
         self.begin_turn(subgroup)
 
+    def pass_fence(self) -> None:
+        """A subgroup goes on after a fence."""
+        self._messages.fence(self._clock.program, len(self._turns) * _SITES)
+        if not self.several:  # of several each would seem to race with itself
+            self.begin_turn(self._clock.subgroup)
+
     @property
     def who(self) -> findings.Who:
-        """The program that runs."""
+        """The program and the subgroup that run now."""
         return findings.Who(*self._turns[-1])
 
     # Memory -------------------------------------------------------------------------
 
     def watch_argument(self, name: str, view: View, stored: bool) -> None:
-        """Let the checks see an array; races are looked for where one is written."""
+        """Register an array argument; races are checked if the kernel writes it."""
         shared = self.several
         tracked = self._race and stored
         shadow = Shadow(name, view, fresh=False, shared=shared, tracked=tracked)
         view.memory.shadow = shadow
 
     def watch_allocation(self, op: Any, view: View) -> None:
-        """Let the checks see memory that the kernel has made."""
+        """Register memory that the kernel has allocated."""
         if view.memory.shadow is None:
             name = f"the shared memory of line {line_of(op)}"
             view.memory.shadow = Shadow(
@@ -113,10 +124,10 @@ class Run:
             )
 
     def access(self, site: int, access: Access) -> None:
-        """Check what an operation is about to do, and note it.
+        """Check and record an access of an operation before it runs.
 
         Raises:
-            CheckError: it reads what was never written, or it is a race.
+            CheckError: it reads elements that were never written, or it is a race.
         """
         shadow = access.memory.shadow
         places = None if shadow is None else shadow.places(access)
@@ -143,10 +154,12 @@ class Run:
                 clash.offset,
             )
         shadow.touch(kind, places, self._clock, self._clock.turn + site)
+        if kind == ATOMIC:
+            self._messages.update(shadow, places)
 
 
 class Guard:
-    """Puts checks before the operations of a kernel."""
+    """Adds checks to the operations of a kernel."""
 
     def __init__(self, checks: Collection[str]) -> None:
         self.checks = frozenset(checks)
@@ -154,7 +167,7 @@ class Guard:
         self.named = False
 
     def __call__(self, plan: Plan, op: Any, step: Step) -> Step:
-        """The step of ``op`` with its checks."""
+        """Return the step of ``op`` with its checks."""
         self.named |= op.name == "xegpu.init_nbarrier"
         if op.name in ("memref.alloc", "memref.alloca"):
             result = plan.slot(op.results[0])
@@ -172,6 +185,8 @@ class Guard:
                     frame[RUN].pass_barrier(frame[SUBGROUP_ID])
 
             return run
+        if op.name == "xegpu.fence":
+            return lambda frame: frame[RUN].pass_fence()
         if self.checks & {UNINIT, RACE}:
             step = self._access(plan, op, step)
         if OOB in self.checks:
@@ -195,10 +210,10 @@ class Guard:
 
 
 def _lanes(plan: Plan, op: Any, step: Step) -> Step:
-    """Each active index of a scattered access must be inside its base.
+    """Check that each active index of a scattered access is inside its base.
 
-    Of an array of several dims indices that count up may run over an edge, as a tile
-    may.
+    In an array of several dimensions, an index that counts up (`_counts_up`) may cross
+    an edge, as a tile may.
     """
     find = lanes_of(op)
     if find is None:
@@ -227,15 +242,16 @@ def _lanes(plan: Plan, op: Any, step: Step) -> Step:
 
 
 _SPREADING = ("arith.andi", "vector.broadcast", "xetile.tile_broadcast")
-"""Operations between the comparisons of single dimensions and that of all."""
+"""Operations that join the comparisons of single dimensions to one condition."""
 
 _SHAPES = ("vector.shape_cast", "xetile.tile_broadcast")
 
 
 def _comparisons(op: Any) -> list[Operation]:
-    """What compares the indices of a scatter tile with the size of each dimension.
+    """Return the operations that compare the indices of a scatter tile with the sizes.
 
-    None, if the array has one dimension, or the tile was not made right here.
+    They are in the order of dimensions. Return [] if the array has one dimension, or if
+    `init_tile` did not make the operand directly.
     """
     made = op.tile.owner
     indices = made.indices if isinstance(made, xetile.InitTileOp) else None
@@ -243,9 +259,9 @@ def _comparisons(op: Any) -> list[Operation]:
     if not isinstance(chosen, SelectOp):
         return []
     found: dict[int, Operation] = {}
-    waiting: list[SSAValue] = [chosen.condition]
-    while waiting:
-        owner = waiting.pop().owner
+    waiting = Worklist([chosen.condition])
+    for value in waiting:
+        owner = value.owner
         if not isinstance(owner, Operation):
             return []
         if findings.BOUNDS in owner.attributes:
@@ -258,10 +274,10 @@ def _comparisons(op: Any) -> list[Operation]:
 
 
 def _counts_up(index: SSAValue) -> bool:
-    """Whether an index is computed of `arange` and scalars: no memory chose it."""
-    waiting, found = [index], False
-    while waiting:
-        owner = waiting.pop().owner
+    """Whether an index is computed from `arange` and scalars, and not loaded."""
+    waiting, found = Worklist([index]), False
+    for value in waiting:
+        owner = value.owner
         if not isinstance(owner, Operation):
             return False
         if owner.name == "vector.step":
@@ -274,7 +290,7 @@ def _counts_up(index: SSAValue) -> bool:
 
 
 def _any_outside(frame: Frame, dims: Sequence[Sequence[int]]) -> Any:
-    """Which elements have an index outside in one of these dims."""
+    """Return which elements have an index outside in one of these dimensions."""
     outside: Any = np.False_
     for slots in dims:
         index, limit = (frame[slot] for slot in slots)
@@ -285,13 +301,13 @@ def _any_outside(frame: Frame, dims: Sequence[Sequence[int]]) -> Any:
 def _at(
     frame: Frame, slots: Sequence[int], lane: tuple[int, ...], shape: tuple[int, ...]
 ) -> tuple[int, int]:
-    """The index and the limit that a comparison has at an element of the tile."""
+    """Return index and limit of a comparison at one element of the tile."""
     index, limit = (np.broadcast_to(frame[slot], shape)[lane] for slot in slots)
     return int(index), int(limit)
 
 
 def _marked(plan: Plan, op: Any, step: Step) -> Step:
-    """A comparison that the front end has marked must hold."""
+    """Check that a comparison that the front end has marked is true."""
     report = findings.marked(op)
     if report is None:
         return step
@@ -306,31 +322,63 @@ def _marked(plan: Plan, op: Any, step: Step) -> Step:
 
 
 Known = dict[int, int]
-"""For each subgroup the first code (shadow.py) of it that may still be under way."""
+"""For each subgroup, or program by its first code, its first code (shadow.py) that is
+not ordered before now."""
 
 
 class Order:
-    """What the subgroups of one program know of each other."""
+    """The happens-before order of the subgroups of a program, by named barriers."""
 
     def __init__(self) -> None:
         self._known: defaultdict[int, Known] = defaultdict(dict)
         self._arrived: defaultdict[Hashable, Known] = defaultdict(dict)
 
     def known(self, subgroup: int) -> Mapping[int, int]:
-        """What a subgroup knows; of those that are missing it knows nothing."""
+        """Return what a subgroup knows. It knows nothing of subgroups without entry."""
         return self._known[subgroup]
 
     def arrive(self, subgroup: int, meeting: Hashable, now: int) -> None:
-        """A subgroup arrives; what it did before the code ``now`` has ended."""
+        """Note an arrival: all work of the subgroup before the code ``now`` is done."""
         known = self._known[subgroup]
         _join(known, {subgroup: now})
         _join(self._arrived[meeting], known)
 
     def leave(self, subgroup: int, meeting: Hashable) -> None:
-        """A subgroup has waited until all had arrived."""
+        """Note that a subgroup has waited until all had arrived."""
         _join(self._known[subgroup], self._arrived[meeting])
 
 
+class Messages:
+    """What programs tell each other by atomics between fences: locks, flags.
+
+    An atomic leaves what its program did and knew before its last fence, for those that
+    update the element later; they know it from their next fence on.
+    """
+
+    def __init__(self) -> None:
+        self._left: defaultdict[Hashable, Known] = defaultdict(dict)
+        self.begin()
+
+    def begin(self) -> Mapping[int, int]:
+        """A program begins; what it knows, by the first codes of other programs."""
+        self._known, self._found, self._told = Known(), Known(), Known()
+        return self._known
+
+    def fence(self, program: int, now: int) -> None:
+        """What came before the code ``now`` stays before what comes behind it."""
+        _join(self._known, self._found)
+        self._told = {**self._known, program: now}
+
+    def update(self, shadow: Shadow, places: Places) -> None:
+        """An atomic updates these elements of a memory."""
+        if not self._told and not self._left:
+            return  # no kernel without fences pays for them
+        for offset in offsets_of(places):
+            message = self._left[shadow, offset]
+            _join(self._found, message)
+            _join(message, self._told)
+
+
 def _join(known: Known, more: Mapping[int, int]) -> None:
-    for subgroup, code in more.items():
-        known[subgroup] = max(known.get(subgroup, 0), code)
+    for key, code in more.items():
+        known[key] = max(known.get(key, 0), code)

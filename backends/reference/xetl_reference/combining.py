@@ -1,7 +1,7 @@
-"""Combining values by a kind (add, maxui, ...): one with one, or all along dimensions.
+"""Functions that combine values by a kind (add, maxui, ...), elementwise or along axes.
 
-f16, bf16 and f32 are summed in f64, rounded to f32 and then to the type: "accumulates
-in f32 and rounds once" without the error of any order. Integers wrap.
+f16, bf16 and f32 are summed in f64, then rounded to f32 and to the type: the result of
+"accumulates in f32 and rounds once" without the error of any order. Integers wrap.
 Source: docs/xetile.md, section 3, tile_reduce.
 """
 
@@ -27,7 +27,7 @@ from xetl_reference.values import (
 )
 
 _ELEMENTWISE: dict[str, Function] = {
-    # As `arith` has them: of two zeros the sign counts. A ufunc reduces without.
+    # `arith` orders -0 before +0. The ufunc, which reductions use, does not.
     "minimumf": minimum,
     "maximumf": maximum,
 }
@@ -38,7 +38,7 @@ def _is_float(dtype: DType) -> bool:
 
 
 def combine(kind: str, dtype: DType) -> Binary:
-    """The function that combines an old value with a new one, elementwise."""
+    """Return the function that combines an old value with a new one, elementwise."""
     name = normalize_kind(kind)
     if name == "assign":
         return lambda old, new: new
@@ -51,7 +51,7 @@ def combine(kind: str, dtype: DType) -> Binary:
 
 
 def reduction(kind: str, dtype: DType) -> Binary:
-    """The function that combines all elements along axes: ``f(values, axes)``.
+    """Return the function ``f(values, axes)`` that combines all elements along axes.
 
     The axes keep size 1.
     """
@@ -67,7 +67,7 @@ def reduction(kind: str, dtype: DType) -> Binary:
 
 
 def scan(kind: str, dtype: DType) -> Binary:
-    """The function that combines up to and with each element: ``f(values, axis)``."""
+    """Return the function ``f(values, axis)`` of an inclusive scan."""
     name = normalize_kind(kind)
     ufunc = _ufunc(name, dtype)
     if _is_float(dtype):
@@ -86,7 +86,7 @@ def _ufunc(kind: str, dtype: DType) -> Any:
 
 
 def _reduce(ufunc: Any, **start: float) -> Function:
-    """From the first element on, or from ``initial``."""
+    """Return a reduction that starts with the first element, or with ``initial``."""
 
     def run(values: Array, axes: Sequence[int]) -> Array:
         kept = values.dtype

@@ -50,7 +50,7 @@ def _for(plan: Plan, op: Any) -> Step:
 
 
 def _branch(plan: Plan, region: Region, results: list[int]) -> Step:
-    """The steps of a region, which then fills the results of its operation."""
+    """Return a step that runs a region and sets the results of its operation."""
     if not region.blocks:
         return in_turn(())
     steps = plan.steps(region.block)
@@ -105,14 +105,14 @@ def _while(plan: Plan, op: Any) -> Step:
 
 
 def _parallel(plan: Plan, op: Any) -> Step:
-    """The first counter runs fastest, as the programs of a grid do."""
+    """Run a loop nest; the first counter is the fastest, as in a grid."""
     block = op.body.block
     bounds = [
         plan.slots(values) for values in (op.lower_bounds, op.upper_bounds, op.steps)
     ]
     counters = plan.slots(block.args)
     enter = move(plan.slots(op.init_vals), plan.slots(op.results))
-    # What the end of one iteration adds to the loop's results.
+    # The steps that combine the values of one iteration with the loop's results.
     last = op.body.block.last_op
     made: list[Step] = []
     for value, region, result in zip(last.operands, last.regions, op.results):
@@ -142,7 +142,7 @@ def _parallel(plan: Plan, op: Any) -> Step:
 
 
 def _associative_scan(plan: Plan, op: Any) -> Step:
-    """In log2(n) steps: each combines with what twice as many came to before it.
+    """Scan in log2(n) steps: each element is combined with the one ``distance`` before.
 
     Source: W. D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM 29(12), 1986.
     """
@@ -180,7 +180,7 @@ def _call(plan: Plan, op: Any) -> Step:
     callees: list[Plan] = []
 
     def run(frame: Frame) -> None:
-        if not callees:  # not while planning: a function may call itself
+        if not callees:  # plan callees at their first call: they may be recursive
             body = plan.functions[name].body
             callees.append(Plan(body, plan.table, plan.functions))
         callee = callees[0]

@@ -4,10 +4,10 @@ At `xetile.breakpoint`, `sys.breakpointhook` is called from a frame that looks a
 kernel itself ran in Python: its file, line and name are the kernel's, its locals the
 kernel's variables.
 
-That frame is of a generator whose code stands at the lines of the kernel.  The
-interpreter sends it to a line when it comes to a statement, so the debugger sees one
-frame that moves from line to line.  What chooses the line is code without line numbers,
-where no debugger stops.
+That frame belongs to a generator whose code has the line numbers of the kernel. The
+interpreter sends it to the line of each statement, so the debugger sees one frame that
+moves from line to line. The code that chooses the line has no line numbers, so that no
+debugger stops there.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _RESUME = """\
                 __line, __hook, __values = yield
                 continue
 """
-"""Where a debugger that the hook started goes on, from Python 3.13 on: it has stopped
-in the line already. Before, it has not: it stops first at the `yield` of the line."""
+"""The code after the hook, from Python 3.13 on: a debugger that the hook started has
+stopped in the line already. Before 3.13 it stops first at the `yield` of the line."""
 _ANY = "function"
 _MOST = 4096
 
@@ -81,17 +81,17 @@ class Stepper:
         self._generator: Generator[None, Any, None] | None = None
 
     def go(self, line: int, values: Mapping[str, Any], *, hook: bool) -> None:
-        """Come to a line with these variables; there a debugger may stop.
+        """Move to a line with these variables; a debugger may stop there.
 
         Args:
-            line: one of those it was made for.
-            values: variables by name; others keep what they have.
+            line: one of the lines of the stepper.
+            values: variables by name; others keep their values.
             hook: whether `sys.breakpointhook` is called from the line.
         """
         generator = self._generator = self._generator or self._started()
         try:
             generator.send((line, hook, values))
-        except BaseException:  # the debugger was left: the next run has a new frame
+        except BaseException:  # the user quit: the next run gets a new frame
             self._generator = None
             raise
 
@@ -99,7 +99,7 @@ class Stepper:
         scope = {"__builtins__": builtins, "__name__": self._code.co_name}
         generator = FunctionType(self._code, scope)()
         tracer = sys.gettrace()
-        sys.settrace(None)  # no line of the user is reached yet
+        sys.settrace(None)  # no line of the user runs yet
         try:
             next(generator)
         finally:
@@ -108,12 +108,12 @@ class Stepper:
 
 
 _steppers: dict[tuple[Any, str, str], Stepper] = {}
-"""By function of the IR, file and name of the Python function."""
+"""Steppers by function of the IR, file, and name of the Python function."""
 
 
 @lru_cache(_MOST)
 def stepper_of(op: Any) -> Stepper | None:
-    """The frame for an `xetile.breakpoint`; None: its line is not known."""
+    """Return the frame for an `xetile.breakpoint`. None: its line is unknown."""
     where = next(frames_of(op), None)
     if where is None:
         return None
@@ -121,7 +121,7 @@ def stepper_of(op: Any) -> Stepper | None:
     name = where.function or _ANY
     key = root, where.file, name
     if key not in _steppers:
-        # All stops of a file: functions share lines with no other.
+        # All stops of a file: no two functions share a line.
         stops = [each for each in root.walk() if each.name == op.name]
         same = [each for each in stops if _file_of(each) == where.file]
         lines = sorted({line_of(each) or 0 for each in same})
@@ -150,8 +150,8 @@ def _code_at_lines(
         each for each in function.body[1].body if isinstance(each.test.left, ast.Name)
     ]
     for line, stop in zip(lines, stops, strict=True):
-        # Between hook and yield there is no line: so a debugger that the hook started
-        # comes to a new one, not to the end of the frame's turn.
+        # Code between hook and yield has no line, so that a debugger that the hook
+        # started stops at a new line, and not at the end of this turn.
         hooked, _, yielding, _ = stop.body
         _place(hooked.body[0], line)
         _place(yielding, line)
@@ -161,7 +161,7 @@ def _code_at_lines(
 
 
 def _place(tree: ast.AST, line: int, *, deep: bool = True) -> None:
-    """Give nodes a line; -1: none."""
+    """Set the line of nodes; -1: no line."""
     for node in ast.walk(tree) if deep else [tree]:
         if isinstance(node, ast.stmt | ast.expr):
             node.lineno = node.end_lineno = line
@@ -169,7 +169,7 @@ def _place(tree: ast.AST, line: int, *, deep: bool = True) -> None:
 
 
 def _shown(type_: Any, is_unsigned: bool) -> Function:
-    """How a value of a type is given to ``str.format``."""
+    """Return the function that converts a value of a type for ``str.format``."""
     dtype = dtype_of(type_)
     if dtype.kind == "f" and not is_vector(type_):
         return float
@@ -190,7 +190,7 @@ def _same(value: Any) -> Any:
 
 
 def _text(op: Any) -> Callable[[Sequence[Any]], str]:
-    """The function from values to the text of an operation."""
+    """Return the function from values to the text of an operation."""
     template: str = op.template.data
     without_sign = ints_of(op.unsigned)
     show = [_shown(a.type, i in without_sign) for i, a in enumerate(op.arguments)]
@@ -211,7 +211,7 @@ def _print(op: Any) -> Function:
 
 
 def _failure(op: Any, text: str) -> LaunchError:
-    """The error of an assertion, at the user's line where that is known."""
+    """Return the error of an assertion, at the user's line if it is known."""
     error = LaunchError(f"assertion failed: {text}", code="X0820")
     return at_operation(error, op)
 
@@ -235,11 +235,11 @@ def _cf_assert(op: Any) -> Function:
 
 
 _SLACK = 64
-"""What rounding may leave above 0 of a number that is said to be 0 or less."""
+"""The largest number that a promise of 0 or less allows, because of rounding."""
 
 
 def _exp2(op: Any) -> Function:
-    """The function, which holds to a promise that numbers are 0 or less."""
+    """Return the function; it checks the promise that numbers are 0 or less."""
     compute = floats.MEANINGS[op.name](op)
     if op.nonpositive is None:
         return compute
@@ -256,11 +256,11 @@ _CALL = "__import__('sys').breakpointhook()"
 
 
 class SeenTile:
-    """A tile in a debugger.
+    """A tile as a debugger shows it.
 
     Attributes:
-        offsets: where it lies in its matrix; of a scatter tile the indices.
-        values: what a load gives now; None for a scatter tile.
+        offsets: row and column in its matrix; the indices of a scatter tile.
+        values: the result of a load now; None for a scatter tile.
     """
 
     def __init__(self, tile: Tile | ScatteredTile, shape: Sequence[int]) -> None:
@@ -295,7 +295,7 @@ def _breakpoint(op: Any) -> Function:
     def run(*values: Any) -> None:
         frame = stepper_of(op) if sys.breakpointhook is sys.__breakpointhook__ else None
         if frame is None or line is None:
-            # Others than pdb may keep the frame, and look at it later.
+            # Other debuggers than pdb may keep the frame and read it later.
             exec(code, {"__builtins__": builtins, **variables(values)})
         else:
             frame.go(line, variables(values), hook=True)
@@ -310,7 +310,7 @@ def _breakpoint(op: Any) -> Function:
 
 
 def _code(op: Any) -> CodeType:
-    """The call of the hook, as code that stands at the user's line."""
+    """Return code that calls the hook, at the user's line."""
     where = next(frames_of(op), None)
     if where is None:
         return compile(_CALL, "<kernel>", "exec")
@@ -319,7 +319,7 @@ def _code(op: Any) -> CodeType:
 
 
 def _seen(value: Any, shape: Any, is_unsigned: bool) -> Any:
-    """A value as a user knows it: arrays are NumPy's, not to be written."""
+    """Return a value in the user's form; arrays are read-only NumPy arrays."""
     if isinstance(value, Tile | ScatteredTile):
         return SeenTile(value, shape)
     array: Array

@@ -1,4 +1,4 @@
-"""A kernel on arguments as the runtime gives them."""
+"""The executable of a kernel: interprets it on the runtime's arguments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHARED = "shared memory"
 def recorder(
     trace: TileTrace, names: Mapping[Memory, str], guard: StepGuard | None
 ) -> StepGuard:
-    """What notes the tiles of a program, around the checks of ``guard``."""
+    """Return a guard that records the tiles of a program, and applies ``guard``."""
 
     def note(plan: Plan, op: Any, step: Step) -> Step:
         inner = step if guard is None else guard(plan, op, step)
@@ -84,10 +84,10 @@ class ReferenceExecutable(Executable):
     def check(
         self, grid: tuple[int, int, int], args: Arguments, checks: Collection[str]
     ) -> None:
-        """Run the kernel on copies with checks; keep the results if all is well.
+        """Run the kernel on copies with checks; copy the results back if all pass.
 
         Raises:
-            CheckError: a check found something; the arrays are as they were.
+            CheckError: a check failed; the arrays are unchanged.
         """
         interpreter, guard = self._with_guard(frozenset(checks))
         values = self._values(args)
@@ -103,7 +103,7 @@ class ReferenceExecutable(Executable):
     def _traced(
         self, plain: Interpreter, values: Sequence[Any], guard: Guard | None = None
     ) -> Interpreter:
-        """An interpreter that tells the trace that is being made; else ``plain``."""
+        """Return an interpreter that records a trace, if one is made, or ``plain``."""
         trace = current_trace()
         if trace is None:
             return plain
@@ -123,7 +123,10 @@ class ReferenceExecutable(Executable):
         return found
 
     def _copies(self, values: Sequence[Any]) -> tuple[list[Any], set[Memory]]:
-        """The arguments with copies of what is stored; the very same view stays one."""
+        """Return the arguments, with copies of the memory that the kernel writes.
+
+        Arguments with the same memory share one copy.
+        """
         copies: dict[tuple[int, int], Memory] = {}
         for index in self.stored:
             memory = values[index].memory
@@ -147,7 +150,7 @@ class ReferenceExecutable(Executable):
 def watch(
     run: Run, function: Any, arguments: Sequence[Any], written: Collection[Memory]
 ) -> None:
-    """Let the checks of a run see the arrays among the arguments of a kernel."""
+    """Register the array arguments of a kernel with the checks of a run."""
     names = _names(function, len(arguments))
     for name, value in zip(names, arguments):
         if isinstance(value, View):
@@ -155,12 +158,12 @@ def watch(
 
 
 def place_of(memory: Memory) -> tuple[int, int]:
-    """Address and length in bytes: two memories of one place are one."""
+    """Return address and length in bytes, which identify a memory."""
     return memory.data.__array_interface__["data"][0], len(memory.data)
 
 
 def _names(function: Any, count: int) -> list[str]:
-    """The names of the arguments, as the user calls them."""
+    """Return the user's names of the arguments."""
     attributes = {**function.properties, **function.attributes}
     given: Any = attributes.get("xetile.arg_names")
     if given is None:

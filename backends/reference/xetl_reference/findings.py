@@ -1,4 +1,4 @@
-"""What the checks of `kernel.interpret` say when they find something.
+"""The errors of the checks of `kernel.interpret`.
 
 `at_operation` puts an error at the user's line of an operation.
 """
@@ -26,12 +26,12 @@ def at_operation(error: E, op: Any) -> E:
 
 
 def line_of(op: Any) -> int | None:
-    """The innermost line of an operation."""
+    """Return the innermost line of an operation."""
     return next((at.line.data for at in positions_of(op.location)), None)
 
 
 def frames_of(op: Any) -> Iterator[CallFrame]:
-    """The lines of an operation, the innermost first."""
+    """Yield the source positions of an operation, the innermost first."""
     for at in positions_of(op.location):
         yield frame_at(at.filename.data, at.line.data, at.column.data)
 
@@ -55,7 +55,7 @@ class Who(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """What an operation did to an element."""
+    """An access of an operation to an element."""
 
     op: Any
     kind: str
@@ -63,7 +63,7 @@ class Touch(NamedTuple):
 
 
 def _plain(op: Any) -> str:
-    """An operation as the user calls it."""
+    """Return the user's name of an operation."""
     return f"`{op.name.removeprefix('xetile.')}`"
 
 
@@ -83,11 +83,11 @@ def outside_base(
     who: Who,
     dims: Sequence[tuple[int, int]] = (),
 ) -> CheckError:
-    """An index of a scatter tile is outside its base.
+    """Return the error that an index of a scatter tile is outside its base.
 
     Args:
         lane: the element of the tile.
-        dims: index and size for each dimension of the array; none: the tile says it.
+        dims: index and size for each dimension of the array; (): those of the tile.
     """
     index: tuple[int, ...] = (int(tile.indices[lane]),)
     shadow = tile.view.memory.shadow
@@ -114,17 +114,17 @@ def outside_base(
 
 
 def dim_of(op: Any) -> int:
-    """The dimension whose index a marked comparison is about."""
+    """Return the dimension whose index a marked comparison checks."""
     return op.attributes[DIM].value.data
 
 
 def marked(op: Any) -> Callable[..., CheckError] | None:
-    """What to raise if a comparison of the front end does not hold; None: nothing."""
+    """Return the error if a comparison is false. Return None if it is not marked."""
     if STEP in op.attributes:
         return partial(_bad_step, op)
     name = op.attributes.get(BOUNDS)
     if name is None or isinstance(op.results[0].type, VectorType):
-        return None  # of vectors a mask may leave out what is outside
+        return None  # a mask may leave out elements of vectors that are outside
     return partial(_bad_index, op, name.data, dim_of(op))
 
 
@@ -159,7 +159,7 @@ def _bad_step(op: Any, who: Who, step: int, _: int) -> CheckError:
 
 
 def unwritten(op: Any, shadow: Shadow, offset: int, who: Who) -> CheckError:
-    """Memory is read before it was written."""
+    """Return the error that memory is read before it was written."""
     index = shadow.index(offset)
     error = CheckError(
         f"{_plain(op)} reads {_element(shadow, index)} before anything was written"
@@ -178,7 +178,7 @@ def unwritten(op: Any, shadow: Shadow, offset: int, who: Who) -> CheckError:
 
 
 def race(now: Touch, before: Touch, shadow: Shadow, offset: int) -> CheckError:
-    """Two programs, or two subgroups, touch an element in no order."""
+    """Return the error that two programs, or subgroups, touch an element unordered."""
     index = shadow.index(offset)
     same = now.who.program == before.who.program
     advice = "separate them by xetile.barrier()"

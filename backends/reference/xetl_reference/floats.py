@@ -35,12 +35,12 @@ from xetl_reference.values import (
 
 
 def maximum(a: Array, b: Array) -> Array:
-    """The larger one; NaN if either is, and +0 is larger than -0."""
+    """Return the larger number; NaN if either is NaN; +0 is larger than -0."""
     return np.where((a == 0) & (b == 0), a + b, np.maximum(a, b))
 
 
 def minimum(a: Array, b: Array) -> Array:
-    """The smaller one; NaN if either is, and -0 is smaller than +0."""
+    """Return the smaller number; NaN if either is NaN; -0 is smaller than +0."""
     return np.where((a == 0) & (b == 0), -(-a - b), np.minimum(a, b))
 
 
@@ -115,9 +115,9 @@ def narrow(values: Array, dtype: DType) -> Array:
 
 
 def round_to_odd(values: Array) -> Array:
-    """f64 as f32 so that rounding further gives what rounding at once would.
+    """Round f64 to odd in f32, so that a second rounding equals a single one.
 
-    What is not exact gets an odd last bit: no tie can arise then.
+    Inexact results get an odd last bit, so that no tie can arise.
     Source: Boldo and Melquiond, "When double rounding is odd".
     """
     near = np.asarray(values.astype(F32))
@@ -136,7 +136,7 @@ def round_to_tf32(values: Array) -> Array:
 
 
 def in_f32(function: Function, dtype: DType) -> Function:
-    """``function`` of floats, computed in f32 for narrower types."""
+    """Return ``function`` of floats, computed in f32 for narrower types."""
     if not is_narrow(dtype):
         return function
 
@@ -147,7 +147,7 @@ def in_f32(function: Function, dtype: DType) -> Function:
 
 
 def in_f64(function: Function, dtype: DType) -> Function:
-    """``function`` of floats, computed in f64, rounded to f32 and then to the type."""
+    """Return ``function`` computed in f64, rounded to f32 and then to the type."""
     if dtype == F64:
         return function
 
@@ -183,13 +183,13 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
 
 
 def _sum_error(a: Array, b: Array, total: Array) -> Array:
-    """What ``a + b`` lost when it was rounded to ``total``.  Source: Knuth, TwoSum."""
+    """Return the rounding error of ``total = a + b``. Source: Knuth, TwoSum."""
     part = total - a
     return (a - (total - part)) + (b - part)
 
 
 def _round_away(x: Array) -> Array:
-    """To nearest, ties away from zero."""
+    """Round to nearest, ties away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign(np.where(np.abs(x - whole) >= 0.5, 1.0, 0.0), x)
 
@@ -202,9 +202,9 @@ _AS_NUMPY = (
     *("cbrt", "ceil", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "floor"),
     *("log", "log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
 )
-"""Functions that NumPy calls so, too."""
+"""Functions that have the same name in NumPy."""
 _INVERSE = ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")
-"""Functions whose inverses NumPy calls arccos and so on."""
+"""Functions whose inverses have names such as arccos in NumPy."""
 
 _FUNCTIONS: dict[str, Function] = {
     **{name: getattr(np, name) for name in _AS_NUMPY},
@@ -240,10 +240,8 @@ def _leading_zeros(x: Array) -> Array:
 
 
 def _trailing_zeros(x: Array) -> Array:
-    bits = bits_of(x.dtype)
-    lowest = unsigned(x & -x)
-    count = bits - 1 - _leading_zeros(lowest.view(x.dtype))
-    return np.where(x == 0, bits, count).astype(x.dtype)
+    """The bits below the lowest that is set."""
+    return _ones(~x & (x - 1))
 
 
 def _ones(x: Array) -> Array:
@@ -251,7 +249,7 @@ def _ones(x: Array) -> Array:
 
 
 def _power(x: Array, exponent: Array) -> Array:
-    """By squaring, wrapping; a negative exponent gives the inverse, truncated."""
+    """Compute a power by squaring, wrapping; a negative exponent inverts, truncated."""
     result, left = np.ones_like(x), np.maximum(exponent, 0)
     base = x
     while np.any(left):

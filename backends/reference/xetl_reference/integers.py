@@ -1,7 +1,7 @@
 """Integer arithmetic: `arith` and `index`; casts between integers, `index` and floats.
 
-Integers wrap; dividing by zero gives 0.  Where a float does not fit an integer the
-result is unspecified, but nothing fails.
+Integers wrap; division by zero gives 0. If a float does not fit an integer, the result
+is unspecified, but there is no error.
 Source: MLIR, `arith`; docs/language.md, "Rules of types and edges".
 """
 
@@ -50,7 +50,7 @@ def _ceildivsi(a: Array, b: Array) -> Array:
 
 
 def _shift(function: Any) -> Function:
-    """A shift whose amount is unsigned: too much of it shifts everything out."""
+    """Return a shift with an unsigned amount; large amounts shift out all bits."""
 
     def run(a: Array, b: Array) -> Array:
         amount = np.minimum(unsigned(b), np.uint64(bits_of(a.dtype)))
@@ -88,16 +88,9 @@ ON_ARRAYS: dict[str, Function] = {
 
 _ON_BITS: dict[str, Function] = {
     # i1 counts modulo 2; as a signed number true is -1.
-    "addi": np.logical_xor,
-    "subi": np.logical_xor,
-    "muli": np.logical_and,
-    "andi": np.logical_and,
-    "ori": np.logical_or,
-    "xori": np.logical_xor,
-    "maxui": np.logical_or,
-    "minui": np.logical_and,
-    "maxsi": np.logical_and,
-    "minsi": np.logical_or,
+    **dict.fromkeys(("addi", "subi", "xori"), np.logical_xor),
+    **dict.fromkeys(("muli", "andi", "minui", "maxsi"), np.logical_and),
+    **dict.fromkeys(("ori", "maxui", "minsi"), np.logical_or),
 }
 
 # Scalars are Python ints: most of them are offsets, and these are fast ---------------
@@ -139,7 +132,7 @@ def _scalar(name: str, bits: int) -> Function | None:
 
 
 def binary(name: str) -> Meaning:
-    """The meaning of an operation on two integers, called ``name`` in `arith`."""
+    """Return the meaning of an operation of `arith` on two integers, by ``name``."""
 
     def meaning(op: Any) -> Binary:
         type_ = op.results[0].type
@@ -163,7 +156,7 @@ _BIT_COMPARE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def compare(predicate: str, type_: Any) -> Binary:
-    """The function of ``cmpi predicate`` on values of a type."""
+    """Return the function of ``cmpi predicate`` on values of a type."""
     dtype = dtype_of(type_)
     kind, sign = predicate[-2:], predicate[:-2]
     if dtype == BOOL and sign == "s":
@@ -182,7 +175,7 @@ def _cmpi(op: Any) -> Function:
 
 
 def _extend(values: Array, dtype: DType) -> Array:
-    """Keep the sign; true is -1."""
+    """Sign-extend; true becomes -1."""
     wide = values.astype(dtype)
     return -wide if values.dtype == BOOL else wide
 
@@ -196,7 +189,7 @@ def _truncate(values: Array, dtype: DType) -> Array:
 
 
 def _resize(values: Array, dtype: DType) -> Array:
-    """To or from `index`, whichever is wider, with sign."""
+    """Cast to or from `index`: sign-extend or truncate."""
     wider = bits_of(dtype) > bits_of(values.dtype)
     return _extend(values, dtype) if wider else _truncate(values, dtype)
 
@@ -207,10 +200,14 @@ def _resize_unsigned(values: Array, dtype: DType) -> Array:
 
 
 def _to_float(values: Array, dtype: DType) -> Array:
-    """By way of f32 to the 16-bit types: computed in f32, rounded once."""
-    if is_narrow(dtype):
-        return values.astype(F32).astype(dtype)
-    return values.astype(dtype)
+    """Round integers to nearest, once; the bits that f64 loses are sticky."""
+    if not is_narrow(dtype):
+        return values.astype(dtype)
+    if values.dtype.itemsize == 8:  # bytes
+        low = values & 0xFFF
+        rough = values - low + np.where(low != 0, 0x800, 0).astype(values.dtype)
+        values = np.where(np.abs(values) < 1 << 53, values, rough)
+    return narrow(values.astype(F64), dtype)
 
 
 def _from_signed(values: Array, dtype: DType) -> Array:
@@ -227,7 +224,7 @@ def _to_signed(values: Array, dtype: DType) -> Array:
 
 
 def _to_unsigned(values: Array, dtype: DType) -> Array:
-    """Through i64; what needs the 64th bit through u64."""
+    """Truncate through i64, or through u64 if the number needs the 64th bit."""
     whole = np.asarray(np.trunc(values.astype(F64)))
     high = whole >= 2.0**63
     low = np.where(high, 0.0, whole).astype(np.int64)

@@ -1,7 +1,7 @@
-"""A module that can be run: one program after the other, x fastest.
+"""The interpreter of a kernel: runs one program after the other, x fastest.
 
-Where in the grid a program runs, and what its subgroups share (`gpu`, barriers), is
-here as well.
+The operations on the position in the grid, on barriers and on the memory of a workgroup
+are here as well.
 
 Source: MLIR, `gpu`; docs/xetile.md, section 4 (thread ids count subgroups).
 """
@@ -57,12 +57,12 @@ from xetl_reference.values import Meaning, always, constant_value, nothing
 
 
 class Program:
-    """What the subgroups of one program share.
+    """The state that the subgroups of one program share.
 
     Attributes:
-        shared: memory of the workgroup, by the operation or argument for it.
-        team: the subgroups, if there are several.
-        rounds: of its named barriers.
+        shared: memory of the workgroup, by the operation or argument that asks for it.
+        team: the scheduler of the subgroups; None if there is one subgroup.
+        rounds: the rounds of the named barriers.
     """
 
     __slots__ = ("rounds", "shared", "team")
@@ -108,12 +108,12 @@ _PROGRAM_MEANINGS: dict[str, Meaning] = {
     "gpu.lane_id": always(lambda: 0),
     "xegpu.alloc_nbarrier": nothing,
     "xegpu.compile_hint": nothing,
-    "xegpu.fence": nothing,  # everything is seen at once
+    "xegpu.fence": nothing,  # all writes are visible at once
 }
 
 
 MOST = 32
-"""Named barriers of a workgroup (docs/xetile.md, "Limits")."""
+"""The most named barriers of a workgroup (docs/xetile.md, "Limits")."""
 
 
 class NamedBarrier(NamedTuple):
@@ -124,20 +124,20 @@ class NamedBarrier(NamedTuple):
 
 
 class Rounds:
-    """Who has arrived at the named barriers of a program, and who has waited."""
+    """Counts of arrivals and waits at the named barriers of a program."""
 
     def __init__(self) -> None:
         self._arrivals: Counter[int] = Counter()
         self._waits: Counter[tuple[int, int]] = Counter()
 
     def arrive(self, barrier: NamedBarrier) -> int:
-        """One arrives; gives the round, from 0, that it belongs to."""
+        """Count an arrival. Return its round, from 0."""
         number = self._arrivals[barrier.number]
         self._arrivals[barrier.number] += 1
         return number // barrier.participants
 
     def next_wait(self, barrier: NamedBarrier, subgroup: int) -> int:
-        """One begins to wait; gives the round, from 0, that it waits for."""
+        """Count a wait of a subgroup. Return the round, from 0, that it waits for."""
         key = barrier.number, subgroup
         self._waits[key] += 1
         return self._waits[key] - 1
@@ -148,7 +148,7 @@ class Rounds:
 
 
 def _init(plan: Plan, op: Any) -> Any:
-    # How many named barriers the function of ``op`` has asked for.
+    # Find how many named barriers the function of ``op`` allocates.
     function = op
     while function.parent_op() is not None and not function.name.endswith(".func"):
         function = function.parent_op()
@@ -232,7 +232,7 @@ TABLE = Table(
     },
     builders={**control.BUILDERS, **memory.BUILDERS, **_PROGRAM_BUILDERS},
 )
-"""All operations the backend knows."""
+"""All operations that the backend knows."""
 
 
 class Interpreter:
@@ -246,11 +246,11 @@ class Interpreter:
         self._plan = Plan(self.function.body, table, functions)
         arguments = self.function.body.blocks[0].args
         self._memory = arguments[len(self.argument_types) :]
-        """Memory that the function asks for in its head: of the workgroup or its own"""
+        """The arguments for memory of the workgroup, or of the subgroup."""
 
     @property
     def argument_types(self) -> Sequence[Any]:
-        """The types of what `run` takes."""
+        """The types of the arguments of `run`."""
         type_: FunctionType = self.function.function_type
         return type_.inputs.data
 
@@ -264,11 +264,11 @@ class Interpreter:
         """Run all programs of a grid.
 
         Args:
-            grid: how many programs along x, y and z.
-            arguments: a `View` for each memref, else a scalar (values.py).
-            subgroups: of a program, for kernels at subgroup level; by default what
-                the kernel says, else one.
-            checks: what the guard of the table asks, if there is one.
+            grid: the number of programs along x, y and z.
+            arguments: a `View` for each memref, a scalar for others (values.py).
+            subgroups: the subgroups of a program, for kernels at subgroup level. By
+                default those that the kernel states, or one.
+            checks: the state of the checks, if the table has a guard.
         """
         team = subgroups or subgroups_of(self.function)
         with np.errstate(all="ignore"):
@@ -286,9 +286,10 @@ class Interpreter:
                 self._run_program(frame, team)
 
     def _run_whole(self, grid: Grid, arguments: Sequence[Any]) -> None:
-        """A function that runs the grid itself, whose sizes it takes last.
+        """Run a function that loops over the grid itself.
 
-        The CPU backend's materialize-grid makes such functions.
+        Its last arguments are the sizes of the grid. The CPU backend's pass
+        materialize-grid makes such functions.
         """
         frame = self._plan.frame([*arguments, *grid])
         frame[PROGRAM] = Program()
@@ -335,7 +336,7 @@ class Interpreter:
 
 
 def functions_of(module: ModuleOp) -> dict[str, Any]:
-    """All functions of a module, by name."""
+    """Return all functions of a module, by name."""
     found: list[Any] = [
         op for op in module.walk() if op.name in ("gpu.func", "func.func")
     ]
@@ -343,7 +344,7 @@ def functions_of(module: ModuleOp) -> dict[str, Any]:
 
 
 def find_kernel(functions: Mapping[str, Any], name: str | None) -> Any:
-    """The kernel called ``name``, or the only one there is."""
+    """Return the kernel called ``name``, or the only kernel."""
     if name is not None and name in functions:
         return functions[name]
     every = [*functions.values()]
@@ -356,10 +357,10 @@ def find_kernel(functions: Mapping[str, Any], name: str | None) -> Any:
 
 
 def subgroups_of(function: Operation) -> Grid:
-    """How many subgroups a program has along x, y and z, as the kernel says.
+    """Return how many subgroups a program has along x, y and z, by the kernel.
 
-    A kernel at workgroup level is run as one: a map says who owns which part of a
-    value, not what the value is.
+    A kernel at workgroup level runs as one subgroup: a map determines which subgroup
+    owns a part of a value, but not the value.
     """
     attributes: dict[str, Attribute] = {**function.properties, **function.attributes}
     level = attributes.get("xetile.level")
@@ -375,7 +376,7 @@ def subgroups_of(function: Operation) -> Grid:
 
 
 def _has_maps(function: Operation) -> bool:
-    """Whether some value is distributed: then the kernel is at workgroup level."""
+    """Whether some value has a map, so that the kernel is at workgroup level."""
     return any(
         "wg_map" in str(value.type) or "wg_map" in str({**op.attributes})
         for op in function.walk()

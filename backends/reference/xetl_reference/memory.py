@@ -1,7 +1,7 @@
-"""Memory as the IR sees it: bytes with an origin, and views of them; `memref`.
+"""Memory of the IR, bytes with an origin; views of it; operations of `memref`.
 
-An access never reaches outside the bytes: NumPy checks each window against them, and
-what the IR says of clipping happens before (tiles.py).
+An access never reaches outside the bytes: NumPy checks each window against them. Tiles
+are clipped before that (tiles.py).
 Source of allocations, views and single elements: MLIR, `memref`.
 """
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """Bytes that belong together: an array argument or an allocation.
+    """The bytes of an array argument or of an allocation.
 
     Attributes:
         data: all bytes.
-        origin: the byte that offset 0 means; an array with negative strides has
-            elements before it.
-        shadow: what checks know of it (shadow.py); None: nothing is checked.
+        origin: the byte at offset 0; an array with negative strides has elements before
+            it.
+        shadow: the tables of the checks (shadow.py); None: nothing is checked.
     """
 
     __slots__ = ("data", "origin", "shadow")
@@ -56,7 +56,7 @@ class Memory:
     def window(
         self, dtype: DType, offset: int, shape: Sequence[int], strides: Sequence[int]
     ) -> Array:
-        """The elements at ``offset + i * strides``: an array that is this memory."""
+        """Return the elements at ``offset + i * strides`` as a view of the memory."""
         size = dtype.itemsize
         start = self.origin + offset * size
         try:
@@ -70,13 +70,13 @@ class Memory:
             ) from None
 
     def bounds(self, dtype: DType) -> tuple[int, int]:
-        """The first and the last but one element, from the origin on."""
+        """Return the first element and the one past the end, from the origin on."""
         size = dtype.itemsize
         return -(self.origin // size), (len(self.data) - self.origin) // size
 
 
 class AddressMemory(Memory):
-    """Memory behind a bare address; nobody knows where it ends."""
+    """Memory at a bare address, of unknown size."""
 
     __slots__ = ("address",)
 
@@ -92,12 +92,12 @@ class AddressMemory(Memory):
         return Memory.window(memory, dtype, 0, shape, strides)
 
     def bounds(self, dtype: DType) -> tuple[int, int]:
-        """Everything."""
+        """Return bounds that no index exceeds."""
         return -(1 << 62), 1 << 62
 
 
 class _Bytes:
-    """What NumPy makes an array of that lies at an address."""
+    """Bytes at an address, which NumPy can view as an array."""
 
     def __init__(self, address: int, count: int, readonly: bool) -> None:
         self.__array_interface__ = {
@@ -109,7 +109,7 @@ class _Bytes:
 
 
 def extent(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
-    """The lowest offset of an element, and the highest one plus 1; (0, 0): none."""
+    """Return the lowest offset of an element and the highest plus 1; (0, 0): empty."""
     low = high = 0
     for size, stride in zip(shape, strides):
         if size <= 0:
@@ -127,7 +127,7 @@ def at_address(
     strides: Sequence[int],
     readonly: bool = False,
 ) -> Memory:
-    """The memory of exactly these elements; ``offset`` is its origin."""
+    """Return the memory of exactly these elements, with its origin at ``offset``."""
     low, high = extent(shape, strides)
     size = dtype.itemsize
     if low == high:
@@ -138,9 +138,9 @@ def at_address(
 
 
 class View(NamedTuple):
-    """A value of memref type: where its elements lie, in elements.
+    """A value of memref type: a strided view of a memory, in elements.
 
-    ``offset`` counts from the memory's origin, which is what MLIR calls the base.
+    ``offset`` counts from the memory's origin, MLIR's base.
     """
 
     memory: Memory
@@ -150,13 +150,13 @@ class View(NamedTuple):
     strides: tuple[int, ...]
 
     def at(self, indices: Sequence[int]) -> int:
-        """The offset of an element."""
+        """Return the offset of an element."""
         return self.offset + sum(
             index * stride for index, stride in zip(indices, self.strides)
         )
 
     def whole(self) -> Array:
-        """All elements, as an array that is this memory."""
+        """Return all elements as a view of the memory."""
         return self.memory.window(self.dtype, self.offset, self.sizes, self.strides)
 
 
@@ -167,21 +167,22 @@ def argument_view(
     strides: tuple[int, ...],
     readonly: bool,
 ) -> View:
-    """An array argument; its owner must outlive the view."""
+    """Return the view of an array argument. The owner must outlive it."""
     memory = at_address(address, dtype, 0, shape, strides, readonly)
     return View(memory, dtype, 0, tuple(shape), tuple(strides))
 
 
 _UNINITIALISED = 0xFF
-"""Every byte of new memory: NaN as a float, so that reading it shows."""
+"""The value of every byte of new memory: NaN as a float, so that reads are noticed."""
 
 Reader = Callable[[Sequence[Any]], tuple[int, ...]]
 
 
 def reader(static: Any, first: int) -> tuple[Reader, int]:
-    """How to read a list that mixes constants and operands, and where it ends.
+    """Return a reader of a list that mixes constants and operands, and its end.
 
-    ``first`` is the position of its first operand among those the reader is given.
+    ``first`` is the position of its first operand among the reader's operands; the end
+    is the position after its last one.
     """
     numbers = ints_of(static)
     if DYNAMIC_INDEX not in numbers:
@@ -258,7 +259,7 @@ def _transpose(op: Any) -> Function:
 
 
 def _view(op: Any) -> Function:
-    """Bytes from a shift on, in another type, row by row."""
+    """Return bytes from a shift on as a row-major view of another type."""
     dtype, shape = dtype_of(op.result.type), shape_of(op.result.type)
 
     def run(source: View, shift: int, *sizes: int) -> View:
@@ -289,7 +290,10 @@ def _address(source: View) -> int:
 
 
 def allocate(type_: Any, sizes: Sequence[int]) -> View:
-    """New memory of a memref type, with NaN in it; ``sizes`` of dynamic dimensions."""
+    """Return new memory of a memref type, full of NaN.
+
+    ``sizes`` are those of the dynamic dimensions.
+    """
     rest = iter(sizes)
     shape = tuple(next(rest) if n == DYNAMIC_INDEX else n for n in shape_of(type_))
     known = strides_of(type_) or [None] * len(shape)
@@ -312,7 +316,7 @@ def _alloc(plan: Plan, op: Any) -> Step:
         frame[result] = allocate(type_, [frame[slot] for slot in sizes])
 
     def common(frame: Frame) -> None:
-        """One for the workgroup: its subgroups all get the same."""
+        """Allocate once for the workgroup; all its subgroups get the same memory."""
         buffers = frame[PROGRAM].shared
         if op not in buffers:
             buffers[op] = allocate(type_, [frame[slot] for slot in sizes])

@@ -1,8 +1,8 @@
-"""From a function of the IR to a list of Python closures, made once.
+"""Plans: a function of the IR is compiled once to a list of Python closures.
 
-Each value has a place in a list, the frame; each operation becomes a closure that
-reads its operands' places and fills its results'. Constants stand in the frame from
-the start and take no step. So running costs one call an operation, and no dispatch.
+Each value has a slot in a list, the frame. Each operation becomes a closure that reads
+the slots of its operands and writes those of its results. Constants are in the frame
+from the start. So an operation costs one call, and no dispatch.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from xetl_reference.values import Function, Meaning
 Frame: TypeAlias = list[Any]
 Step: TypeAlias = Callable[[Frame], None]
 Builder: TypeAlias = Callable[["Plan", Any], Step | None]
-"""Makes the step of an operation that is more than a function of its operands: control
+"""Makes the step of an operation that is not a function of its operands alone: control
 flow, constants, the position in the grid."""
 Guard: TypeAlias = Callable[["Plan", Any, Step], Step]
-"""Puts checks around the step of an operation: see checks.py."""
+"""Adds checks to the step of an operation; see checks.py."""
 
-# Places every frame begins with: see interpreter.py.
+# The first slots of every frame; see interpreter.py.
 BLOCK_ID, GRID, THREAD_ID, BLOCK_DIM = 0, 3, 6, 9
 SUBGROUP_ID, SUBGROUPS, PROGRAM, RUN = 12, 13, 14, 15
 RESERVED = 16
@@ -40,26 +40,26 @@ TERMINATORS = frozenset(
 
 @record(frozen=True)
 class Table:
-    """What is known of operations, by name; ``guard`` adds checks."""
+    """The functions or builders of operations, by name; ``guard`` adds checks."""
 
     meanings: Mapping[str, Meaning]
     builders: Mapping[str, Builder]
     guard: Guard | None = None
 
     def guarded(self, guard: Guard) -> Table:
-        """The same with checks."""
+        """Return the same table with checks."""
         return replace(self, guard=guard)
 
 
 class Plan:
-    """A function, ready to run on frames."""
+    """A function that is compiled to steps on frames."""
 
     def __init__(
         self, body: Region, table: Table, functions: Mapping[str, Any]
     ) -> None:
         self.table = table
         self.functions = functions
-        """Of the module, by name: what a call may call."""
+        """The functions of the module, by name, for calls."""
         self.template: Frame = [None] * RESERVED
         self._slots: dict[SSAValue, int] = {}
         self.arguments = self.slots(body.blocks[0].args)
@@ -68,14 +68,14 @@ class Plan:
         self.returned = self.slots(last.operands) if last else []
 
     def frame(self, arguments: Sequence[Any]) -> Frame:
-        """A new frame with the arguments in their places."""
+        """Return a new frame with the arguments in their slots."""
         frame = self.template.copy()
         for slot, value in zip(self.arguments, arguments, strict=True):
             frame[slot] = value
         return frame
 
     def slot(self, value: SSAValue) -> int:
-        """The place of a value."""
+        """Return the slot of a value."""
         found = self._slots.get(value)
         if found is None:
             found = self._slots[value] = len(self.template)
@@ -83,24 +83,24 @@ class Plan:
         return found
 
     def slots(self, values: Sequence[SSAValue]) -> list[int]:
-        """The places of several values."""
+        """Return the slots of several values."""
         return [self.slot(value) for value in values]
 
     def alias(self, value: SSAValue, slot: int) -> None:
-        """Let a value live where another one does."""
+        """Give a value an existing slot."""
         self._slots[value] = slot
 
     def constant(self, value: SSAValue, data: Any) -> None:
-        """Let a value stand in every frame from the start."""
+        """Put a constant into all new frames."""
         self.template[self.slot(value)] = data
 
     def steps(self, block: Block) -> list[Step]:
-        """The steps of a block, without its terminator's."""
+        """Return the steps of a block, without that of its terminator."""
         made = [self.step(op) for op in block.ops if op.name not in TERMINATORS]
         return [step for step in made if step is not None]
 
     def step(self, op: Operation) -> Step | None:
-        """The step of one operation."""
+        """Return the step of one operation, with its checks. None: it needs no step."""
         step, guard = self._step(op), self.table.guard
         return step if step is None or guard is None else guard(self, op, step)
 
@@ -115,7 +115,7 @@ class Plan:
 
 
 def move(sources: Sequence[int], targets: Sequence[int]) -> Step:
-    """Copy places to others, all at once: a target may also be a source."""
+    """Return a step that copies slots in parallel: a target may also be a source."""
     pairs = list(zip(sources, targets, strict=True))
     if not pairs:
         return lambda frame: None
@@ -136,7 +136,7 @@ def move(sources: Sequence[int], targets: Sequence[int]) -> Step:
 
 
 def wire(function: Function, operands: list[int], results: list[int]) -> Step:
-    """A step that applies ``function`` to places of the frame."""
+    """Return a step that applies ``function`` to slots of the frame."""
     if len(results) == 1:
         return _wire_one(function, operands, results[0])
 
@@ -172,7 +172,7 @@ def _wire_one(function: Function, operands: list[int], result: int) -> Step:
 
 
 def in_turn(steps: Sequence[Step]) -> Step:
-    """One step that takes several."""
+    """Return one step that runs several in order."""
 
     def run(frame: Frame) -> None:
         for step in steps:
@@ -182,7 +182,7 @@ def in_turn(steps: Sequence[Step]) -> Step:
 
 
 def _body(plan: Plan, region: Region) -> Step:
-    """The steps of a function; several blocks are run by following their branches."""
+    """Return the step of a function body, which follows branches between blocks."""
     if len(region.blocks) == 1:
         return in_turn(plan.steps(region.blocks[0]))
     numbers = {block: number for number, block in enumerate(region.blocks)}
@@ -204,7 +204,10 @@ def _body(plan: Plan, region: Region) -> Step:
 def _exit(
     plan: Plan, block: Block, numbers: Mapping[Block, int]
 ) -> Callable[[Frame], int | None]:
-    """Where a block goes on, None to leave; the next block's arguments are filled."""
+    """Return a function that follows the terminator of a block.
+
+    It sets the arguments of the next block and returns its number, or None to leave.
+    """
     last: Any = block.last_op
     if last is None or last.name not in ("cf.br", "cf.cond_br"):
         return lambda frame: None

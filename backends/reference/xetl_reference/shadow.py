@@ -1,15 +1,15 @@
-"""What the checks know of each element of a memory: who touched it, is it written.
+"""Shadow tables of a memory: whether each element is written, and who touched it.
 
-All programs run one after the other, and so do the subgroups of a program between two
-barriers. So each stretch of the run by one subgroup between two barriers, a *turn*, has
-a number, and the numbers grow. It is enough to keep, for each element and each way of
-touching it, the first turn that did so, and the first one since the last barrier: two
-turns are a race if they belong to two programs, or to the same stretch between two
-barriers of one program.
+Programs run one after the other, and so do the subgroups of a program between two
+barriers. The part of a run by one subgroup between two barriers is a *turn*; turns have
+increasing numbers. For each element and kind of access the tables have the first turn
+(of turns that atomics between fences order, the last one), and the first turn since the
+last barrier. Two turns are a race if they belong to two programs, or to the same
+stretch between two barriers of one program.
 
-`accesses_of` says which elements an operation is about to touch.  Operations that have
-none there are not checked: those of lower levels, and transfers, gathers and scatters
-of `vector`, which the front end never makes.
+`accesses_of` returns the elements that an operation touches. Other operations are not
+checked: those of lower levels, and transfers, gathers and scatters of `vector`, which
+the front end never makes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from xetl_reference.tiles import ScatteredTile, Tile, unpack
 from xetl_reference.values import Array, DType, shape_of
 
 READ, WRITE, ATOMIC = "read", "written", "updated"
-"""The ways of touching an element, as findings call them."""
+"""The kinds of access, as findings name them."""
 _CONFLICTS = {
     READ: (WRITE, ATOMIC),
     WRITE: (WRITE, READ, ATOMIC),
@@ -34,24 +34,24 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class Window(NamedTuple):
-    """Elements of a memory in equal steps; ``offset`` counts from its origin."""
+    """Strided elements of a memory; ``offset`` counts from its origin."""
 
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
     def element(self, index: Sequence[int]) -> int:
-        """The offset of one of them."""
+        """Return the offset of one element."""
         return self.offset + sum(i * s for i, s in zip(index, self.strides))
 
 
 Key = TypeVar("Key")
 Places: TypeAlias = Window | Array
-"""Which elements: a window, or the offset of each."""
+"""The elements of an access: a window, or an array of offsets."""
 
 
 class Access(NamedTuple):
-    """What an operation is about to do."""
+    """An access of an operation to memory."""
 
     kind: str
     memory: Memory
@@ -60,15 +60,17 @@ class Access(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """The codes (turn and site in one number) from which things are now.
+    """The present time, in codes (turn and site in one number).
 
     Attributes:
         program: the first code of this program.
         stretch: the first code since the last barrier.
         turn: the first code of this turn.
-        subgroup: whose turn it is.
-        known: the first code of other subgroups that may still be under way, where
-            there are named barriers (order.py); None: only `stretch` says so.
+        subgroup: the subgroup of this turn.
+        known: for each other subgroup its first code that is not ordered before now, if
+            there are named barriers (`checks.Order`); None: `stretch` decides alone.
+        before: the same for earlier programs whose messages this one has read, by their
+            first codes.
     """
 
     program: int
@@ -76,14 +78,22 @@ class Clock(NamedTuple):
     turn: int
     subgroup: int
     known: Mapping[int, int] | None
+    before: Mapping[int, int]
+
+    def unordered(self, codes: Array) -> Array:
+        """Which codes are of other programs that may still be under way."""
+        found = codes < self.program
+        for program, end in self.before.items():
+            found &= (codes < program) | (codes >= end)
+        return found
 
 
 class Clash(NamedTuple):
-    """Two touches of one element that are a race.
+    """The earlier of two accesses to one element that are a race.
 
     Attributes:
-        offset: of the element, from the origin.
-        code: who it was.
+        offset: the offset of the element from the origin.
+        code: turn and site of the earlier access.
     """
 
     offset: int
@@ -95,13 +105,13 @@ class Shadow:
     """The tables of one memory.
 
     Attributes:
-        name: what findings call it.
-        view: the array as it was given or made.
-        tracked: whether races are looked for.
+        name: the name of the memory in findings.
+        view: the array argument, or the allocation.
+        tracked: whether races are checked.
 
     Args:
-        fresh: nothing is in it at first, and reading that is looked for.
-        shared: several subgroups of a program see it.
+        fresh: whether the memory is uninitialised, and reads of that are checked.
+        shared: whether several subgroups of a program access it.
     """
 
     def __init__(
@@ -121,10 +131,10 @@ class Shadow:
         self._latest: dict[tuple[str, int], Array] = {}
 
     def places(self, access: Access) -> Places | None:
-        """What is touched, in elements as the tables count them.
+        """Return the elements of an access, in elements of the tables.
 
-        A memory of bytes may be seen through views of other types.  None: nothing,
-        or no whole elements.
+        An access may have another dtype than the tables. Return None if it has no
+        elements, or does not consist of whole elements of the tables.
         """
         places, size = access.places, access.dtype.itemsize
         shift = access.memory.origin - self.view.memory.origin
@@ -136,21 +146,21 @@ class Shadow:
     # Is it written? -----------------------------------------------------------------
 
     def unwritten(self, places: Places) -> int | None:
-        """The offset of an element that was never written; None if there is none."""
+        """Return the offset of an element that was never written, or None."""
         if self._written is None:
             return None
         written = self._part(self._written, places)
         return None if written.all() else self._where(~written, places)
 
     def write(self, places: Places) -> None:
-        """Note that elements hold something now."""
+        """Mark elements as written."""
         if self._written is not None:
             self._put(self._written, places, True)
 
     # Who touched it? ----------------------------------------------------------------
 
     def clash(self, kind: str, places: Places, clock: Clock) -> Clash | None:
-        """An earlier touch that makes this one a race."""
+        """Return an earlier access that races with this one, or None."""
         for other in _CONFLICTS[kind]:
             for bad, codes in self._clashes(other, places, clock):
                 if bad.any():
@@ -165,7 +175,7 @@ class Shadow:
         if table is not None:
             codes = self._part(table, places)
             if codes.size and codes.min() < clock.program:
-                yield codes < clock.program, codes
+                yield clock.unordered(codes), codes
         if clock.known is not None:
             yield from self._unordered(kind, places, clock, clock.known)
             return
@@ -177,16 +187,17 @@ class Shadow:
     def _unordered(
         self, kind: str, places: Places, clock: Clock, known: Mapping[int, int]
     ) -> Iterator[tuple[Array, Array]]:
-        """As `_clashes`, of each other subgroup by itself."""
+        """Yield clashes as `_clashes` does, for each other subgroup separately."""
         for (other_kind, other), table in self._latest.items():
             if other_kind == kind and other != clock.subgroup:
                 codes = self._part(table, places)
                 yield codes >= max(clock.stretch, known.get(other, 0)), codes
 
     def touch(self, kind: str, places: Places, clock: Clock, code: int) -> None:
-        """Note a touch."""
+        """Record an access."""
         table = self._table(self._first, kind, _NEVER)
-        self._put(table, places, np.minimum(self._part(table, places), code))
+        old = self._part(table, places)
+        self._put(table, places, np.where(clock.unordered(old), old, code))
         if clock.known is not None:
             table = self._table(self._latest, (kind, clock.subgroup), -1)
             self._put(table, places, code)
@@ -198,7 +209,7 @@ class Shadow:
     # Elements -----------------------------------------------------------------------
 
     def index(self, offset: int) -> tuple[int, ...]:
-        """The index of an element; slow, for findings."""
+        """Return the index of an element. This is slow: for findings only."""
         offsets = np.full(self.view.sizes, self.view.offset, np.int64)
         for axis, (size, stride) in enumerate(zip(self.view.sizes, self.view.strides)):
             shape = [-1 if i == axis else 1 for i in range(len(self.view.sizes))]
@@ -213,7 +224,7 @@ class Shadow:
         return found
 
     def _part(self, table: Array, places: Places) -> Array:
-        """Elements of a table: of a window they are the table's own."""
+        """Return elements of a table: a view for a window, a copy for offsets."""
         if not isinstance(places, Window):
             return table[places + self._origin]
         size = table.itemsize
@@ -228,13 +239,20 @@ class Shadow:
             table[places + self._origin] = values
 
     def _where(self, bad: Any, places: Places) -> int:
-        """The offset of the first element that is bad."""
+        """Return the offset of the first bad element."""
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         return places.element(at) if isinstance(places, Window) else int(places[at])
 
 
+def offsets_of(places: Places) -> list[int]:
+    """The offset of each element."""
+    if isinstance(places, Window):
+        return [places.element(index) for index in np.ndindex(*places.shape)]
+    return places.ravel().tolist()
+
+
 def _refined(places: Places, width: int, shift: int) -> Places:
-    """The same in elements that are ``width`` times smaller, ``shift`` further on."""
+    """Convert to elements that are ``width`` times smaller, moved by ``shift``."""
     if isinstance(places, Window):
         offset = places.offset * width + shift
         strides = tuple(stride * width for stride in places.strides)
@@ -243,11 +261,11 @@ def _refined(places: Places, width: int, shift: int) -> Places:
 
 
 Accesses: TypeAlias = Callable[..., Iterable[Access]]
-"""The operands' values to what is touched."""
+"""Returns the accesses of an operation for the values of its operands."""
 
 
 def accesses_of(op: Any) -> Accesses | None:
-    """What an operation touches; None if it is not checked."""
+    """Return the accesses of an operation. Return None if it is not checked."""
     builder = _BUILDERS.get(op.name)
     return None if builder is None else builder(op)
 
@@ -257,7 +275,7 @@ Lanes: TypeAlias = tuple[ScatteredTile, Array]
 
 
 def lanes_of(op: Any) -> Callable[..., Lanes] | None:
-    """The active elements of an access with an index for each element."""
+    """Return how to find the active elements of a scattered access, or None."""
     found = _LANES.get(op.name)
     return found if found is not None and op.tile.type.scattered else None
 
@@ -354,7 +372,7 @@ def _loaded(shape: tuple[int, ...]) -> Accesses:
 
 
 def _changed(kind: str, shape: tuple[int, ...]) -> Accesses:
-    """The value comes before the memory here; the places are those of a load."""
+    """Return the accesses of a store: those of a load, but the value comes first."""
     places_of = _loaded(shape)
 
     def find(value: Any, *operands: Any) -> Iterable[Access]:

@@ -1,8 +1,8 @@
-"""The subgroups of one program: they take turns, from one barrier to the next.
+"""The scheduler of a program's subgroups, which take turns from barrier to barrier.
 
-Each is a thread, but only one runs at a time and in a fixed order, so a result does
-not depend on chance.  One that has to wait wakes the next that can run; when there is
-none, all stand at one barrier and go on, or an error says who waits where.
+Each subgroup is a thread, but only one runs at a time, in a fixed order, so results are
+deterministic. A subgroup that has to wait wakes the next one that can run. If there is
+none, either all wait at one barrier and continue, or an error says who waits where.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class Standing:
     """A subgroup that waits.
 
     Attributes:
-        op: the barrier, or the wait at a named one.
-        ready: whether it can go on; of a barrier of all: never by itself.
+        op: the barrier, or the wait at a named barrier.
+        ready: returns whether it can continue; always False for a barrier of all
+            subgroups.
     """
 
     op: Any
@@ -42,13 +43,13 @@ class SubgroupScheduler:
     """Runs the subgroups of a program.
 
     Args:
-        program: where the program lies in the grid, for errors.
+        program: the position of the program in the grid, for errors.
     """
 
     def __init__(self, count: int, program: tuple[int, int, int]) -> None:
         self.count = count
         self._program = program
-        # A lock that nobody holds is a turn that somebody may take.
+        # Each subgroup waits for its lock; releasing the lock gives it the turn.
         self._turns = [threading.Lock() for _ in range(count)]
         self._over = threading.Lock()
         self._failure: BaseException | None = None
@@ -56,10 +57,10 @@ class SubgroupScheduler:
         self._running = list(range(count))
 
     def run(self, subgroups: Sequence[Callable[[], None]]) -> None:
-        """Run all of them to their end.
+        """Run all subgroups to their end.
 
         Raises:
-            CheckError: they wait for one another and nobody can go on.
+            CheckError: a deadlock: all wait, and none can continue.
         """
         for lock in (*self._turns, self._over):
             lock.acquire()
@@ -79,7 +80,7 @@ class SubgroupScheduler:
             raise self._failure
 
     def wait(self, number: int, op: Any, ready: Callable[[], bool] = _never) -> None:
-        """Let others run until ``ready``, or until all stand at the barrier ``op``."""
+        """Let others run until ``ready``, or until all wait at the barrier ``op``."""
         self._waiting[number] = Standing(op, ready)
         following = self._next(number)
         if following != number:
@@ -104,7 +105,7 @@ class SubgroupScheduler:
             self._over.release()
 
     def _next(self, number: int) -> int:
-        """Who runs after a subgroup that waits or has ended."""
+        """Return the subgroup that runs after one that waits or has ended."""
         if self._failure is not None:
             return self._running[0]
         found = self._able(number)
@@ -124,7 +125,7 @@ class SubgroupScheduler:
         return None
 
     def _meet(self) -> None:
-        """Everybody waits: the barrier opens if it is one and all are there."""
+        """Open the barrier if all subgroups wait at it; otherwise set the error."""
         standing = {number: each.op for number, each in self._waiting.items()}
         ops = set(standing.values())
         (op, *others) = ops
@@ -140,10 +141,11 @@ Position = tuple[int, int, int]
 def stuck(
     standing: Mapping[int, Any], ended: Sequence[int], program: Position
 ) -> CheckError:
-    """Nobody can go on.
+    """Return the error of a deadlock.
 
     Args:
-        ended: the subgroups that have come to the end of the kernel.
+        standing: the operation at which each subgroup waits.
+        ended: the subgroups that have reached the end of the kernel.
     """
     barriers = [op for op in standing.values() if op.name == "gpu.barrier"]
     here = barriers[0] if barriers else next(iter(standing.values()))
@@ -177,7 +179,7 @@ _AT_NAMED_BARRIERS = (
 
 
 def no_such_barrier(op: Any, number: int, limit: int) -> CheckError:
-    """The number of a named barrier is not one of those the kernel has."""
+    """Return the error that the kernel has no named barrier of this number."""
     error = CheckError(
         f"there is no named barrier {number}: they are 0 to {limit - 1}",
         code="X0826",
@@ -187,7 +189,7 @@ def no_such_barrier(op: Any, number: int, limit: int) -> CheckError:
 
 
 def participants(op: Any, number: int, most: int) -> CheckError:
-    """A named barrier is for more subgroups than there are, or for none."""
+    """Return the error that a named barrier is for too many subgroups, or for none."""
     error = CheckError(
         f"a named barrier for {number} subgroups, but a program has {most}",
         code="X0826",
@@ -197,7 +199,7 @@ def participants(op: Any, number: int, most: int) -> CheckError:
 
 
 def _subgroups(numbers: Iterable[int], verb: str) -> str:
-    """``subgroup 1 waits``, ``subgroups 0, 2-31 wait``."""
+    """Return a text such as ``subgroup 1 waits`` or ``subgroups 0, 2-31 wait``."""
     listed = sorted(numbers)
     if len(listed) == 1:
         single = {"wait": "waits", "have ended": "has ended"}
@@ -206,7 +208,7 @@ def _subgroups(numbers: Iterable[int], verb: str) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> list[str]:
-    """Neighbours are joined: 0, 1, 2, 5 are ``0-2`` and ``5``."""
+    """Join neighbouring numbers to ranges: 0, 1, 2, 5 are ``0-2`` and ``5``."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:

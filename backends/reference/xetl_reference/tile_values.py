@@ -60,7 +60,7 @@ _PRECISIONS = {"tf32": _product_tf32, "bf16x3": _product_bf16x3}
 def product(
     precision: str | None, result: DType, a_unsigned: bool, b_unsigned: bool
 ) -> Function:
-    """The function ``a @ b + c``, rounded once to f32 and to the result's type."""
+    """Return the function ``a @ b + c``, rounded to f32 and to the result's type."""
     if result.kind == "i":
         # Wrapping; products of 8 bits are exact in f64, which is fast.
         def run(a: Array, b: Array, c: Array | None = None) -> Array:
@@ -180,7 +180,7 @@ def _swap_block(value: Array, tile: Tile, expected: Array) -> Array:
 
 
 def _swap_scattered(value: Array, tile: ScatteredTile, expected: Array) -> Array:
-    """An element after the other: where offsets repeat, each sees those before it."""
+    """Swap one element after the other: equal offsets see the earlier swaps."""
     window, at, chosen = tile.places(np.ones(value.shape, np.bool_))
     old = np.zeros_like(value)
     found, wanted, new = old[chosen], expected[chosen], value[chosen]
@@ -193,7 +193,7 @@ def _swap_scattered(value: Array, tile: ScatteredTile, expected: Array) -> Array
 
 
 def same_bits(one: Array, other: Array) -> Array:
-    """Where two arrays of one dtype have the same bits."""
+    """Return where two arrays of one dtype have the same bits."""
     return unsigned(np.ascontiguousarray(one)) == unsigned(np.ascontiguousarray(other))
 
 
@@ -214,7 +214,7 @@ def _atomic_block(
 def _atomic_scattered(
     join: Any, value: Array, tile: ScatteredTile, mask: Array | None = None
 ) -> Array:
-    """One element after the other where offsets repeat: each sees those before it."""
+    """Update one element after the other if offsets repeat, so that each counts."""
     everything = np.ones(value.shape, np.bool_) if mask is None else mask
     window, at, chosen = tile.places(everything)
     old = np.zeros_like(value)

@@ -1,4 +1,4 @@
-"""Tiles: where they lie, and what of them lies inside their matrix.
+"""Tiles: their position, and the part of them inside their matrix.
 
 Source: docs/xetile.md, sections 1 to 3.
 """
@@ -15,7 +15,7 @@ from xetl_reference.memory import AddressMemory, Memory, View, readers, window_r
 
 
 class Tile(NamedTuple):
-    """A block of a matrix, at ``row`` and ``column``; it may lie outside of it."""
+    """A block of a matrix at ``row`` and ``column``; it may be outside the matrix."""
 
     memory: Memory
     dtype: values.DType
@@ -26,13 +26,17 @@ class Tile(NamedTuple):
     column: int
 
     def moved(self, rows: int, columns: int) -> Tile:
-        """The same, further down and to the right."""
+        """Return the tile moved by these numbers of rows and columns."""
         return self._replace(row=self.row + rows, column=self.column + columns)
 
     def inside(
         self, rows: int, columns: int
     ) -> tuple[values.Array, tuple[slice, slice]]:
-        """Of ``rows`` x ``columns``: the elements in the matrix, and where they are."""
+        """Return the part of ``rows`` x ``columns`` inside the matrix.
+
+        Returns:
+            A view of its elements, and their position in the tile.
+        """
         offset, shape, where = self.clipped(rows, columns)
         if 0 in shape:
             return np.empty(shape), where
@@ -41,7 +45,11 @@ class Tile(NamedTuple):
     def clipped(
         self, rows: int, columns: int
     ) -> tuple[int, tuple[int, int], tuple[slice, slice]]:
-        """Of ``rows`` x ``columns``: offset and shape of what is in the matrix."""
+        """Clip ``rows`` x ``columns`` to the matrix.
+
+        Returns:
+            Offset and shape of the part inside, and its position in the tile.
+        """
         top, bottom = _clip(self.row, rows, self.sizes[0])
         left, right = _clip(self.column, columns, self.sizes[1])
         down, along = self.strides
@@ -50,7 +58,7 @@ class Tile(NamedTuple):
         return offset, (bottom - top, right - left), where
 
     def load(self, rows: int, columns: int, padding: Any = 0) -> values.Array:
-        """The elements, ``padding`` where there are none."""
+        """Return the elements, with ``padding`` outside the matrix."""
         window, where = self.inside(rows, columns)
         if window.shape == (rows, columns):
             return window.copy()
@@ -60,34 +68,36 @@ class Tile(NamedTuple):
         return result
 
     def store(self, value: values.Array) -> None:
-        """Write what lies inside."""
+        """Write the part inside the matrix."""
         window, where = self.inside(*value.shape)
         if window.size:
             window[...] = value[where]
 
 
 def _clip(at: int, count: int, size: int) -> tuple[int, int]:
-    """Which of ``count`` elements from ``at`` on are in 0 .. size."""
+    """Return which of ``count`` elements from ``at`` on are in 0 .. size."""
     first = min(max(-at, 0), count)
     return first, max(min(size - at, count), first)
 
 
 class ScatteredTile(NamedTuple):
-    """Elements at offsets of their own from a base of ``size`` elements."""
+    """Elements at ``indices`` of a base, one index for each element."""
 
     view: View
     indices: values.Array
 
     def moved(self, distance: values.Array) -> ScatteredTile:
-        """The same with each offset moved by its own distance."""
+        """Return the tile with each index moved by its own distance."""
         return ScatteredTile(self.view, self.indices + distance)
 
     def places(
         self, mask: values.Array
     ) -> tuple[values.Array, values.Array, values.Array]:
-        """Memory, where in it the elements are, and which elements: no others exist.
+        """Return the active elements; indices outside the base are masked off.
 
-        An index outside the base is masked off.
+        Returns:
+            A view of the memory around them, their positions in the view, and the mask
+            of the elements that are active.
         """
         low, high, stride = self.bounds()
         mask = mask & (self.indices >= low) & (self.indices < high)
@@ -102,22 +112,22 @@ class ScatteredTile(NamedTuple):
         return window, chosen - first, mask
 
     def offsets(self, mask: values.Array) -> values.Array:
-        """The offsets of the elements, from the memory's origin."""
+        """Return the offsets of the active elements from the memory's origin."""
         low, high, stride = self.bounds()
         mask = mask & (self.indices >= low) & (self.indices < high)
         return self.view.offset + self.indices[mask].astype(np.int64) * stride
 
     def outside(self, mask: values.Array) -> values.Array:
-        """Which elements of a mask have an index outside the base."""
+        """Return which elements of a mask have an index outside the base."""
         low, high, _ = self.bounds()
         return mask & ((self.indices < low) | (self.indices >= high))
 
     def bounds(self) -> tuple[int, int, int]:
-        """The first index, the first one behind the last, and the stride."""
+        """Return the first index, the one past the last, and the stride."""
         view = self.view
         if view.sizes:
             return 0, view.sizes[0], view.strides[0]
-        # A base of rank 0 is a bare address: as far as its memory goes.
+        # A base of rank 0 is a bare address: its memory sets the bounds.
         low, high = view.memory.bounds(view.dtype)
         return low - view.offset, high - view.offset, 1
 
@@ -126,7 +136,7 @@ class ScatteredTile(NamedTuple):
 
 
 def source_view(source: Any, dtype: values.DType) -> View:
-    """The base of a tile; an address has no sizes of its own."""
+    """Return the base of a tile. An address has no sizes."""
     if isinstance(source, View):
         return source
     return View(AddressMemory(source), dtype, 0, (), ())
@@ -231,14 +241,14 @@ def _store_scatter(
 
 
 def pack(value: values.Array, shape: Sequence[int]) -> values.Array:
-    """(h, w) to (h/b0, w/b1, b0, b1): P[a,b,c,d] = V[a*b0 + c, b*b1 + d]."""
+    """Pack (h, w) to (h/b0, w/b1, b0, b1): P[a,b,c,d] = V[a*b0 + c, b*b1 + d]."""
     rows, columns, block_rows, block_columns = shape
     parts = value.reshape(rows, block_rows, columns, block_columns)
     return parts.transpose(0, 2, 1, 3)
 
 
 def unpack(value: values.Array) -> values.Array:
-    """(h/b0, w/b1, b0, b1) to (h, w)."""
+    """Unpack (h/b0, w/b1, b0, b1) to (h, w)."""
     rows, columns, block_rows, block_columns = value.shape
     whole = value.transpose(0, 2, 1, 3)
     return whole.reshape(rows * block_rows, columns * block_columns)

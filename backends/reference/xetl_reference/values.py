@@ -1,9 +1,9 @@
-"""What a value of the IR is in Python, and constants as such values.
+"""The Python values that represent values of the IR, and constants as such values.
 
-A vector is a NumPy array of its shape; integers have no sign in the IR and are kept
-signed here, i1 is NumPy's bool, bf16 and f8 come from ml_dtypes. A scalar integer, an
-address or an `index` is a Python int (signed, within its width), a scalar i1 a Python
-bool, a scalar float a NumPy scalar. Source: docs/xetile.md, section 1.
+A vector is a NumPy array of its shape. Integers are signless in the IR, and signed
+here; i1 is NumPy's bool; bf16 and f8 come from ml_dtypes. A scalar integer, an address
+or an `index` is a Python int (signed, within its width), a scalar i1 a Python bool, a
+scalar float a NumPy scalar. Source: docs/xetile.md, section 1.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from xetl.errors import InternalError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DType: TypeAlias = np.dtype[Any]
 Function: TypeAlias = Callable[..., Any]
-"""What an operation computes: its operands' values to the value of its result (a tuple
-of several; nothing if it has none)."""
+"""Computes the result of an operation from the values of its operands: a value, a tuple
+for several results, None for no result."""
 Unary: TypeAlias = Callable[[Any], Any]
 Binary: TypeAlias = Callable[[Any, Any], Any]
 Meaning: TypeAlias = Callable[[Any], Function]
-"""The function of an operation, chosen by its types and attributes once."""
+"""Returns the function of an operation, by its types and attributes."""
 
 F8E4M3: DType = np.dtype(ml_dtypes.float8_e4m3fn)
 F8E5M2: DType = np.dtype(ml_dtypes.float8_e5m2)
@@ -56,7 +56,7 @@ _INTEGERS: dict[int, DType] = {
 
 
 def element_type(type_: Attribute) -> Attribute:
-    """The element type of a vector or memref, any other type itself."""
+    """Return the element type of a vector or memref, or the type itself."""
     return getattr(type_, "element_type", type_)
 
 
@@ -89,14 +89,14 @@ def is_narrow(dtype: DType) -> bool:
 
 
 def unsigned(values: Array) -> Array:
-    """The same bits without sign; i1 stays."""
+    """Return a view with unsigned integers of the same bits; i1 stays."""
     if values.dtype == BOOL:
         return values
     return values.view(np.dtype(f"uint{8 * values.dtype.itemsize}"))
 
 
 def signed(values: Array) -> Array:
-    """The same bits with sign; i1 stays."""
+    """Return a view with signed integers of the same bits; i1 stays."""
     if values.dtype == BOOL:
         return values
     return values.view(np.dtype(f"int{8 * values.dtype.itemsize}"))
@@ -120,13 +120,13 @@ def box(value: Any, dtype: DType) -> Array:
 
 
 def unbox(values: Any) -> Any:
-    """The scalar in an array of rank 0, as scalars are kept."""
+    """Return the scalar in an array of rank 0, in our form of scalars."""
     array = np.asarray(values)
     return array[()] if array.dtype.kind in "fV" else array.item()
 
 
 def as_scalar(value: Any, dtype: DType) -> Any:
-    """A number from outside as scalars are kept."""
+    """Convert a number to our form of scalars."""
     if dtype == BOOL:
         return bool(value)
     if dtype.kind == "i":
@@ -135,7 +135,7 @@ def as_scalar(value: Any, dtype: DType) -> Any:
 
 
 def on_arrays(op: Operation, function: Unary | Binary | Function) -> Function:
-    """``function`` of arrays, also when the operation is one on scalars."""
+    """Return ``function`` of arrays, adapted to scalars if the operation has these."""
     if is_vector(op.results[0].type):
         return function
     dtypes = [dtype_of(operand.type) for operand in op.operands]
@@ -148,12 +148,12 @@ def on_arrays(op: Operation, function: Unary | Binary | Function) -> Function:
 
 
 def always(function: Function) -> Meaning:
-    """The meaning of operations that say nothing but their operands."""
+    """Return the meaning of operations whose function is always the same."""
     return lambda op: function
 
 
 def same(op: Operation) -> Unary:
-    """The meaning of operations that give what they take."""
+    """The meaning of operations that return their operand."""
     return lambda source: source
 
 
@@ -182,7 +182,7 @@ def constant_value(attribute: Attribute, type_: Attribute) -> Any:
 
 
 def padding_value(attribute: Attribute | None, dtype: DType) -> Any:
-    """The padding of a load as an element; absent it is zero."""
+    """Return the padding of a load as an element; zero by default."""
     if isinstance(attribute, builtin.IntegerAttr | builtin.FloatAttr):
         number = attribute.value.data
         return np.asarray(number).astype(dtype)[()]

@@ -160,7 +160,7 @@ def _multi_reduction(op: Any) -> Function:
 
 
 def _contract(op: Any) -> Function:
-    """Sums of products in f64 (integers wrap); only the kind `add`."""
+    """Return sums of products in f64 (integers wrap); only the kind `add` exists."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     lhs, rhs, acc = ("".join(letters[dim] for dim in dims) for dims in op.maps)
     equation = f"{lhs},{rhs}->{acc}"
@@ -197,7 +197,7 @@ def _collapse(op: Any) -> Unary:
 
 
 def _fastest(sizes: Sequence[int], strides: Sequence[int]) -> int:
-    """The stride of the last dimension that has more than one element."""
+    """Return the stride of the last dimension with more than one element."""
     long = [stride for size, stride in zip(sizes, strides) if size != 1]
     return (long or strides)[-1]
 
@@ -219,7 +219,7 @@ def _expand(op: Any) -> Function:
 
 
 def _window(view: View, indices: Sequence[int], shape: tuple[int, ...]) -> Array:
-    """``shape`` elements of the last dimensions from ``indices`` on."""
+    """Return ``shape`` elements of the last dimensions from ``indices`` on."""
     strides = view.strides[len(view.strides) - len(shape) :]
     return view.memory.window(view.dtype, view.at(indices), shape, strides)
 
@@ -246,7 +246,7 @@ def _store(op: Any) -> Function:
 
 
 def _reach(base: View, indices: Sequence[int], places: Array) -> tuple[Array, Array]:
-    """Memory around the elements at ``places`` (some), and where they are in it."""
+    """Return a view of memory around ``places`` (not empty), and their positions."""
     low, high = int(places.min()), int(places.max())
     stride = base.strides[-1] if base.strides else 1
     offset = base.at(indices) + low * stride
@@ -290,19 +290,23 @@ def _placed(access: Function) -> Meaning:
 
 
 def _dims(op: Any) -> list[int]:
-    """Which dimension of memory each one of the vector runs along."""
+    """Return the dimension of memory for each dimension of the vector."""
     return [each.position for each in op.permutation_map.data.results]
 
 
 def _along(shape: Sequence[int], axis: int) -> Array:
-    """0, 1, ... along an axis, of size 1 along all others."""
+    """Return 0, 1, ... along an axis; all others have size 1."""
     steps = np.arange(shape[axis])
     return steps.reshape([-1 if i == axis else 1 for i in range(len(shape))])
 
 
-def _inside(op: Any, base: View, indices: Sequence[int], shape: Any) -> Array:
-    """Which elements of the vector lie in the memref; all along in-bounds dims."""
+def _inside(
+    op: Any, base: View, indices: Sequence[int], shape: Any, masks: Sequence[Array]
+) -> Array:
+    """Return which elements are in the memref (in-bounds dims are) and not masked."""
     inside = np.ones(shape, np.bool_)
+    for mask in masks:
+        inside &= mask
     for axis, (dim, flag) in enumerate(zip(_dims(op), op.in_bounds.data)):
         if isinstance(flag, IntegerAttr) and flag.value.data:
             continue
@@ -312,7 +316,7 @@ def _inside(op: Any, base: View, indices: Sequence[int], shape: Any) -> Array:
 
 
 def _places(op: Any, base: View, shape: Any) -> Array:
-    """The offset of each element from the first, in elements of memory."""
+    """Return the offset of each element from the first, in elements of memory."""
     places = np.zeros(shape, np.int64)
     for axis, dim in enumerate(_dims(op)):
         places += _along(shape, axis) * base.strides[dim]
@@ -329,9 +333,7 @@ def _transfer_read(op: Any) -> Function:
 
     def run(base: View, *rest: Any) -> Array:
         indices, (padding, *masks) = rest[:rank], rest[rank:]
-        mask = _inside(op, base, indices, shape)
-        for each in masks:
-            mask = mask & each
+        mask = _inside(op, base, indices, shape, masks)
         other = np.full(shape, padding, base.dtype)
         return _gather(_flat(base, indices), (), _places(op, base, shape), mask, other)
 
@@ -344,9 +346,7 @@ def _transfer_write(op: Any) -> Function:
 
     def run(value: Array, base: View, *rest: Any) -> None:
         indices, masks = rest[:rank], rest[rank:]
-        mask = _inside(op, base, indices, shape)
-        for each in masks:
-            mask = mask & each
+        mask = _inside(op, base, indices, shape, masks)
         _scatter(_flat(base, indices), (), _places(op, base, shape), mask, value)
 
     return run

@@ -1,7 +1,7 @@
 """The ``xegpu`` backend, as the core sees it.
 
-Passes, LLVM and dpctl are imported when they are needed: code from the disk cache is
-launched without the first two, and ``ir`` works where there is no device.
+Passes, LLVM and dpctl are imported when they are first needed. A launch of code from
+the disk cache needs neither passes nor LLVM, and ``ir`` needs no device.
 """
 
 from __future__ import annotations
@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xetl.backend import (
-    Argument,
-    Artifact,
-    BackendBase,
-    Expected,
-    Place,
-    QueuedExecutable,
-    installed,
-)
+from xetl import backend
 from xetl.devices import DEVICES, RUNS_AS, find_device
 from xetl.errors import LaunchError
 from xetl.findings import TestDevice
@@ -30,10 +22,10 @@ if TYPE_CHECKING:
 
 
 _WITHOUT_DEVICE = "pvc"
-"""The target of ``ir`` and the like where there is nothing to launch on."""
+"""The target of ``ir`` and similar calls if no device can launch kernels."""
 
 
-class XegpuBackend(BackendBase):
+class XegpuBackend(backend.BackendBase):
     """Compiles kernels to SPIR-V, and runs them through dpctl."""
 
     name = "xegpu"
@@ -45,29 +37,36 @@ class XegpuBackend(BackendBase):
     exports = True
 
     def default_target(self) -> str:
-        """That of the device that a launch would take; any where there is none."""
+        """Return the target of the default device, or ``pvc`` if there is none."""
         try:
             return self._own_place().target
         except LaunchError:
             return _WITHOUT_DEVICE
 
     def first_part(self, target: str) -> str:
-        """Without the kernel for arrays that no message moves: few launches need it."""
+        """Return the target that compiles only the kernel with block messages.
+
+        The other kernel takes arrays that block messages cannot move. Few launches
+        need it, so it is compiled when a launch does.
+        """
         return target if "+" in target else target + FIRST
 
     def cache_key(self, target: str) -> str:
-        """LLVM makes the SPIR-V, and a setting; the driver's own code is not kept."""
+        """Return all that the SPIR-V depends on: target, version of LLVM, settings.
+
+        The machine code of drivers is not cached, so drivers are no part of the key.
+        """
         settings = f"prefetch={config.prefetch} {config.dpas}"
-        return f"{target} llvm={installed('llvmlite')} {settings}"
+        return f"{target} llvm={backend.installed('llvmlite')} {settings}"
 
     def slm_limit(self, target: str) -> int:
-        """Bytes of shared memory that a workgroup may have."""
+        """Return how many bytes of shared memory a workgroup may have."""
         return find_device(target).shared_bytes
 
     def place(
-        self, queue: object, names: Sequence[str], args: Sequence[Argument]
-    ) -> Place:
-        """The queue of a launch: given, or of its arrays, or ours.
+        self, queue: object, names: Sequence[str], args: Sequence[backend.Argument]
+    ) -> backend.Place:
+        """Return the place of a launch: its ``queue``, that of its arrays, or ours.
 
         Raises:
             LaunchError: there is no device, or an array is in another one's memory.
@@ -75,43 +74,54 @@ class XegpuBackend(BackendBase):
         return self.part("launch.places").find_place(queue, names, args)
 
     def _own_place(self) -> Any:
-        """Where launches run that name no queue."""
+        """Return the place of launches that name no queue."""
         queue = self.part("launch.devices").default_queue()
         return self.part("launch.places").place_of(queue)
 
     def cores(self) -> tuple[str, int] | None:
-        """Of the first device; a LaunchError if there is none."""
+        """Return target and number of cores of the default device.
+
+        Raises:
+            LaunchError: there is no device.
+        """
         device = self._own_place().device
         return device.target, device.cores
 
     def test_devices(self) -> Sequence[TestDevice]:
-        """The devices that SYCL finds."""
+        """Return the devices that SYCL finds."""
         return self.part("doctor").test_devices()
 
-    def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
-        """SPIR-V of a module at stage ``lanes``, and what a launch must know."""
+    def build(
+        self, module: ModuleOp, signature: Signature, target: str
+    ) -> backend.Artifact:
+        """Return the SPIR-V of a module at stage ``lanes``, and facts for launches."""
         return self.part("pipeline").build(module, target)
 
-    def measure(self, artifact: Artifact) -> Mapping[str, object]:
-        """What Intel's offline compiler says of the code, where there is one."""
+    def measure(self, artifact: backend.Artifact) -> Mapping[str, object]:
+        """Return what Intel's offline compiler measures, if it is installed."""
         isa = self.part("offline.isa")
         return isa.measure(artifact)
 
     def expect(
         self,
-        artifact: Artifact,
+        artifact: backend.Artifact,
         grid: tuple[int, int, int] | None,
-        args: Sequence[Argument] | None,
-    ) -> Sequence[Expected]:
-        """By a roofline, on each product of the target; nothing if it is emulated."""
+        args: Sequence[backend.Argument] | None,
+    ) -> Sequence[backend.Expected]:
+        """Return the times by a roofline model, one for each product of the target.
+
+        The result is empty if the target is emulated.
+        """
         return self.part("roofline.model").expected(artifact, grid, args)
 
     def peak(self, target: str, dtype: str) -> tuple[float, float] | None:
-        """What Intel says of the first product of the target."""
+        """Return the peak that Intel states for the first product of the target."""
         return self.part("roofline.model").peak(target, dtype)
 
-    def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
-        """Make a program launchable; drivers build it when they first see it."""
+    def load(
+        self, artifact: backend.Artifact, signature: Signature
+    ) -> backend.QueuedExecutable:
+        """Make a program launchable. A driver builds it at the first launch."""
         return self.part("launch.executable").XegpuExecutable(artifact, signature)
 
 

@@ -1,27 +1,31 @@
-"""What drivers and the offline compiler are told when they build a kernel for a GPU.
+"""Options for drivers and the offline compiler when they build a kernel for a GPU.
 
 Sources: OpenCL 3.0, "Compiler options"; cl_intel_256_grf_per_thread; Level Zero, "Build
-options"; both prefixes of the first one were seen to change the code (ocloc 26.27).
+options". Both forms of the rounding option were seen to change the code (ocloc 26.27).
 """
 
 from __future__ import annotations
 
 _ROUNDING = "fp32-correctly-rounded-divide-sqrt"
-"""Quotients and roots as the language has them: else they are 2.5 and 3 units off."""
+"""Quotients and roots are correctly rounded, as the language demands. Without this
+option errors may be 2.5 and 3 units in the last place."""
+
+UNOPTIMISED = "-cl-opt-disable"
+"""The option that turns optimisation off."""
 
 FOR_CPUS: list[str] = []
-"""Options for OpenCL's driver for CPUs, which is exact and knows no registers.
+"""Options for OpenCL's driver for CPUs. It rounds correctly and has no register file.
 
-Users have none; tests add that kernels need not be optimised.
+The list is empty for users. Tests add an option that turns optimisation off.
 """
 
 
 def build_options(*, is_level_zero: bool, large_registers: bool) -> str:
-    """Options of a build.
+    """Return the options of a build.
 
     Args:
-        is_level_zero: whether Level Zero reads them (ocloc does both), else OpenCL.
-        large_registers: 256 registers a thread, half as many threads.
+        is_level_zero: options for Level Zero; otherwise for OpenCL. ocloc takes both.
+        large_registers: give each thread 256 registers, with half as many threads.
     """
     prefix = "-ze" if is_level_zero else "-cl"
     options = [f"{prefix}-{_ROUNDING}"]

@@ -1,4 +1,4 @@
-"""What `xetl doctor` says about devices, their drivers and the offline compiler."""
+"""Findings of `xetl doctor` about devices, their drivers and the offline compiler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KIB, _GIB = 1 << 10, 1 << 30
 
 
 def examine() -> list[Finding]:
-    """All findings of this backend; nothing is built or launched."""
+    """Return all findings of this backend. Nothing is built or launched."""
     return [*_driver_for_cpus(), *_devices(), _offline_compiler()]
 
 
@@ -55,7 +55,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def test_devices() -> list[TestDevice]:
-    """A queue on each device that can run kernels.
+    """Return the devices that can run kernels, each with a new queue.
 
     Raises:
         LaunchError: there is no driver.

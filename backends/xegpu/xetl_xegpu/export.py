@@ -1,7 +1,8 @@
-"""A kernel as SPIR-V files and what a host program must know to launch them.
+"""Export of a kernel: SPIR-V files, and the facts that a host program needs.
 
-There may be two programs: one that moves matrices by block messages, for arrays that
-fit them, and one that takes any (docs/design/0005-xegpu.md, "Which of two kernels").
+There may be two programs: one moves matrices by block messages and needs arrays that
+fit them; the other takes any arrays (docs/design/0005-xegpu.md, "Which of two
+kernels").
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from xetl import __version__
 from xetl.devices import find_device
 from xetl.errors import cannot_be_shown
 from xetl.findings import Export, letters_of_c
-from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.language.signature import ArrayParam, ScalarParam, Signature
 from xetl_xegpu import limits
 from xetl_xegpu.build_options import build_options
 from xetl_xegpu.launch.facts import ArgumentFacts, CodeFacts, KernelFacts, facts_of
@@ -38,10 +39,10 @@ _ASSUMPTIONS = (
 
 
 def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Export:
-    """The programs and facts of a module at stage ``lanes``.
+    """Return the programs and facts of a module at stage ``lanes``.
 
     Raises:
-        LaunchError: the kernel prints or asserts, which only a launch can show.
+        LaunchError: the kernel prints or asserts; only our launches can show that.
     """
     artifact = build(module, target)
     facts = facts_of(artifact.meta)
@@ -49,7 +50,7 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
         raise cannot_be_shown(name)
     codes = [artifact.payload[kernel.spirv] for kernel in facts.kernels]
     endings = [_SUFFIX, *[f".any{_SUFFIX}"] * (len(codes) - 1)]
-    params = [p for p in signature.params if not isinstance(p, ConstParam)]
+    params = list(signature.runtime.values())
     pairs = zip(params, facts.arguments)
     words = [word for param, of in pairs for word in _words(param.name, of)]
     described = {
@@ -80,7 +81,7 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
 
 
 def _header(name: str, target: str, facts: dict[str, Any]) -> str:
-    """What a host program in C must know, as constants."""
+    """Return a header in C with the constants that a host program needs."""
     prefix = name.upper()
     lines = [
         f"/* {name}: a kernel compiled by xetl {__version__} for {target}.",
@@ -117,7 +118,7 @@ def _taken(kernel: dict[str, Any]) -> str:
 
 
 def _constant(word: str) -> str:
-    """A name for a word: ``i64 size 0 of A`` is ``SIZE_0_OF_A``."""
+    """Return the name of a word in C: ``SIZE_0_OF_A`` for ``i64 size 0 of A``."""
     _, _, said = word.partition(" ")
     return letters_of_c(said)
 
@@ -147,7 +148,7 @@ _BLOCKS = (
 
 
 def _words(name: str, argument: ArgumentFacts) -> list[str]:
-    """What the kernel is given for an argument, each of 64 bits (f32: 32)."""
+    """Return the words that a kernel gets for an argument: 64 bits each (f32: 32)."""
     if argument.kind != "array":
         return [f"{argument.kind} {name}"]
     return [
@@ -159,5 +160,5 @@ def _words(name: str, argument: ArgumentFacts) -> list[str]:
 
 def _options(facts: CodeFacts, *, is_level_zero: bool) -> str:
     if find_device(facts.target).emulated:
-        return ""  # they are for GPUs
+        return ""  # all options are for GPUs
     return build_options(is_level_zero=is_level_zero, large_registers=facts.is_large)

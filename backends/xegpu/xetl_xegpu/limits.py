@@ -1,4 +1,4 @@
-"""What block messages ask of a matrix, and what messages may ask of the caches."""
+"""Requirements of block messages on a matrix, and the legal cache hints of messages."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ WIDTH_STEP = 4
 LEAST_PITCH = 64
 PITCH_STEP = 16
 LIMIT = 1 << 24
-"""Width, height (rows) and pitch must be below."""
+"""Width in bytes, height in rows and pitch in bytes must be less than this."""
 
 UNALIGNED = "_unaligned"
-"""The end of the name of the kernel that moves no blocks by messages."""
+"""The suffix of the name of the kernel without block messages."""
 
 FIRST, OTHER = "+blocks", "+any"
-"""Behind a target: the kernel that launches take where they can, and the other one."""
+"""Suffixes of a target: compile only the kernel with block messages, which launches
+prefer, or only the other one."""
 
 REFUSED = "X0835"
-"""The error where an emulated device does what hardware would refuse."""
+"""The code of the error if an emulated device does what hardware would refuse."""
 
 REFUSED_WORDS = 16
-"""Words of a log in which there is room for one such error."""
+"""The size in words of a log that holds one such error."""
 
 MOST_PROGRAMS = 1 << 21
-"""Programs along each axis of the grid, where a kernel moves blocks by messages.
+"""The most programs along an axis of the grid if a kernel moves blocks by messages.
 
-Offsets that follow from the number of a program then fit 32 bits as they are.
+Offsets that are computed from a program's index then fit 32 bits without a clamp.
 """
 
 
@@ -42,16 +43,16 @@ def why_no_blocks(
     *,
     step: int = BASE_ALIGNMENT,
 ) -> str | None:
-    """What keeps block messages from a matrix; None: nothing does.
+    """Return why block messages cannot move a matrix. Return None if they can.
 
     Args:
         base: address of its first element.
         width: bytes of a row.
         height: number of rows.
         pitch: bytes from a row to the next.
-        leading: bytes from a matrix to the next, where there are several.
-        step: what base and leading are multiples of.  Below 64 the kernel lets rows
-            begin at the multiple of 64 before, so they become longer.
+        leading: bytes from a matrix to the next, along each batch dimension.
+        step: base and leading must be multiples of it. If it is less than 64, the
+            kernel moves the base down to a multiple of 64, and rows become longer.
     """
     if base % step:
         return f"its address is no multiple of {step} bytes"
@@ -77,11 +78,11 @@ def why_no_blocks(
 
 
 Kind = Literal["load", "store"]
-"""A prefetch asks as a load does."""
+"""What a message does; the hints of a prefetch are those of a load."""
 
 
 class Hints(NamedTuple):
-    """What L1 and the cache behind it should do; words of XeGPU's `cache_hint`."""
+    """Hints for L1 and the cache behind it, in the words of XeGPU's `cache_hint`."""
 
     l1: str
     l3: str
@@ -118,18 +119,18 @@ _ELSE: Mapping[Kind, Hints] = {
     "load": Hints("cached", "cached"),
     "store": Hints("uncached", "write_back"),
 }
-"""Where only one cache is spoken of: what the compiler takes then."""
+"""The hints that the compiler takes for a cache that a message does not name."""
 
 
 def legal_hints(device: str, kind: Kind) -> tuple[Hints, ...]:
-    """The pairs that a device has; none where messages are emulated."""
+    """Return the pairs that a device has; () if messages are emulated."""
     return _LEGAL.get(device, {}).get(kind, ())
 
 
 def completed(kind: Kind, l1: str | None, l3: str | None) -> Hints:
-    """Words for both caches.
+    """Return hints for both caches, from those that are given.
 
-    A store that is to be `cached` is written back: a line that is kept is dirty.
+    `cached` becomes `write_back` for a store, because the line that it keeps is dirty.
     """
     pair = Hints(l1 or _ELSE[kind].l1, l3 or _ELSE[kind].l3)
     if kind == "load":

@@ -1,4 +1,4 @@
-"""The passes of the backend in order, and what becomes of their result."""
+"""The passes of the backend in order, and the artifact made from their result."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ STAGE_AFTER = {
 
 
 def passes(target: str) -> list[ModulePass]:
-    """From the ``xetile`` stage to ``lanes``."""
+    """Return the passes from the ``xetile`` stage to ``lanes``."""
     device, is_first = find_device(target), target.endswith(FIRST)
     add = [AddUnalignedKernelPass(target.endswith(OTHER))]
-    if is_first and not device.emulated:  # else one of both is chosen
+    if is_first and not device.emulated:  # emulated: drop-spare-kernel needs both
         add = []
     target = device.name
-    # A launch must be told what arguments are, once they are so.
+    # Narrow before arguments are recorded: launches must see the narrowed types.
     narrow = [] if device.has_fp64 else [NarrowScalarFloatsPass(target)]
     gather = [GatherBarriersPass()] if device.emulated else []
     return [
@@ -94,22 +94,22 @@ def passes(target: str) -> list[ModulePass]:
 
 
 def opt_passes() -> dict[str, type[ModulePass]]:
-    """By name; those that need a target take it as an option."""
+    """Return the passes by name. Those that need a target take it as an option."""
     every = [each for target in DEVICES for each in passes(target)]
     return {each.name: type(each) for each in every}
 
 
 def build(module: ModuleOp, target: str) -> Artifact:
-    """SPIR-V of a module at stage ``lanes``, and what a launch must know.
+    """Return the SPIR-V of a module at stage ``lanes``, and the facts for launches.
 
-    Each kernel is a program of its own: a driver builds the one that is launched.  The
-    kernels leave the module.
+    Each kernel becomes a program of its own, so that a driver builds only those that
+    are launched. The kernels are detached from the module.
     """
     is_first, target = target.endswith(FIRST), find_device(target).name
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
     moved = kernels[0].attributes.get(record_arguments.BLOCK_ARGUMENTS)
     is_part = is_first and len(kernels) == 1 and bool(ints_of(moved))
-    # The dtypes that not every device computes with.
+    # Dtypes that some devices cannot compute with.
     values = (value for op in module.walk() for value in op.results)
     names = {str(element_type(value.type)) for value in values}
     needs = sorted(names & {"f64", "f16"})
@@ -145,7 +145,7 @@ def _alone(kernel: FuncOp) -> ModuleOp:
 
 
 def text(module: ModuleOp, target: str, stage: str) -> str:
-    """LLVM IR, SPIR-V or machine code of a module at stage ``lanes``."""
+    """Return LLVM IR, SPIR-V or machine code of a module at stage ``lanes``."""
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
     _planned_walk(kernels, target)
     if stage == "asm":
@@ -155,11 +155,12 @@ def text(module: ModuleOp, target: str, stage: str) -> str:
 
 
 def _planned_walk(kernels: Sequence[FuncOp], target: str) -> Work:
-    """Say in which order programs count, if not as they start; what a kernel does.
+    """Choose the order in which programs walk the grid; return the kernel's work.
 
-    Not the twin: it takes grids whose programs 32 bits do not count. [measured] ocloc
-    26.27, bmg: who asks for the size of the grid takes 83 instructions a step of a GEMM
-    of bf16 with A transposed, else 82.
+    The first kernel is marked if the order differs from the order of starts. The twin
+    never is: its grids may have more programs than 32 bits can count. [measured] ocloc
+    26.27, bmg: a kernel that reads the size of the grid takes 83 instructions a step of
+    a GEMM of bf16 with A transposed, others 82.
     """
     device = find_device(target)
     if not device.cards:
@@ -176,12 +177,12 @@ def _planned_walk(kernels: Sequence[FuncOp], target: str) -> Work:
 
 
 def planned_registers(kernels: Sequence[FuncOp], target: str) -> int:
-    """How many registers a thread is to have, in whichever kernel is launched."""
+    """Return how many registers a thread gets: the most that any kernel needs."""
     return max(register_file(each, find_device(target)) for each in kernels)
 
 
 def _machine_code(module: ModuleOp, target: str) -> str:
-    """Each kernel as Intel's compiler makes it, with the registers planned for it."""
+    """Return the assembly by Intel's compiler, with the register file planned."""
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
     is_large = planned_registers(kernels, target) > min(find_device(target).registers)
     spirv = emission.emit(module, target).spirv
@@ -194,7 +195,7 @@ def _described(
     program: emission.Emitted,
     arguments: list[record_arguments.Described],
 ) -> dict[str, Any]:
-    """What `xetl_xegpu.launch.facts.KernelFacts` reads."""
+    """Return what `xetl_xegpu.launch.facts.KernelFacts` reads of a kernel."""
     moved = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
     free = ints_of(kernel.attributes.get(record_arguments.ANY_BASE))
     steps = dict(zip(free[::2], free[1::2]))
@@ -219,10 +220,11 @@ _MESSAGES: dict[type, str] = {
 
 
 def explain_plan(kernels: Sequence[simt.FuncOp]) -> None:
-    """Leave remarks about workgroups and messages of a kernel and its twin.
+    """Leave remarks about the workgroups and messages of a kernel.
 
     Args:
-        kernels: at stage ``lanes``; the one with block messages first.
+        kernels: at stage ``lanes``: the kernel with block messages, then its twin if
+            there is one. The remarks are about the first.
     """
     kernel = kernels[0]
     subgroups = kernel.lanes[0] // simt.SUBGROUP_SIZE

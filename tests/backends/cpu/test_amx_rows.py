@@ -11,6 +11,8 @@ from xetl import ops, xetile
 from xetl.ops.attention.kernel import attention
 
 BF16: Any = ml_dtypes.bfloat16
+PLAIN = (*[None] * 5, 0.125, 8.0, 0.0, 1, 1, None, None, False, xetile.f32)
+"""No options, three factors, one head, no window."""
 
 
 pytestmark = pytest.mark.usefixtures("amx_target")
@@ -38,7 +40,7 @@ def test_attention(amx, dim, causal):
 def test_rows_of_what_is_computed_for_a_are_an_odd_number_of_lines_apart():
     """Queries and probabilities are multiplied where they are: nothing copies them."""
     q = np.zeros((2, 512, 64), BF16)
-    given = (q, q, q, None, q.copy(), 0.125, 8.0, False, False, xetile.f32)
+    given = (q, q, q, None, q.copy(), *PLAIN)
     text = attention.ir("loops", *given, 64, 256, 64, 64)
     computed = re.findall(r"alloca\(\) : memref<64x(\d+)xbf16>", text)
     lines = {2 * int(row) / 64 for row in computed}
@@ -48,7 +50,7 @@ def test_rows_of_what_is_computed_for_a_are_an_odd_number_of_lines_apart():
 
 def test_sums_are_divided_once_a_query_and_not_once_an_element():
     q = np.zeros((2, 512, 64), BF16)
-    given = (q, q, q, None, q.copy(), 0.125, 8.0, False, False, xetile.f32)
+    given = (q, q, q, None, q.copy(), *PLAIN)
     text = attention.ir("loops", *given, 32, 256, 64, 64)
     _, behind = text.rsplit("arith.divf", 1)
     assert "scf.for" in behind  # over the columns
@@ -58,7 +60,7 @@ def test_sums_are_divided_once_a_query_and_not_once_an_element():
 @pytest.mark.parametrize("dtype", [BF16, np.dtype("f4")])
 def test_powers_are_as_exact_as_what_they_become(dtype):
     q = np.zeros((2, 512, 64), dtype)
-    given = (q, q, q, None, q.copy(), 0.125, 8.0, False, False, xetile.f32)
+    given = (q, q, q, None, q.copy(), *PLAIN)
     text = attention.ir("llvm", *given, 32, 256, 64, 64)
     assert ("xetl_exp2_approximate_f32x16" in text) == (dtype == BF16)
     assert "xetl_exp2_f32x16" in text  # how much sums fade

@@ -232,7 +232,7 @@ def test_explain_says_where_values_live() -> None:
     assert {
         ("values", "2 readers, 2 operations a vector: computed by each, in registers"),
         ("passes", "read from memory 2 times, by as many loops"),
-        ("values", "2 readers, 14 operations a vector: computed once"),
+        ("values", "2 readers, 13 operations a vector: computed once"),
         ("memory", "its 1 x 64 elements are kept in scratch"),
     } <= texts
     said = nested.explain("f32[M,N] f32[M,N]", W=32, target="avx512")

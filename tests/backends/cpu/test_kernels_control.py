@@ -348,3 +348,20 @@ def test_while_loops_that_carry_tiles(limit: float) -> None:
         a, b, row = b, a + x[row], row + 1
     out = agree(while_tiles, 1, x, np.zeros((2, 37), np.float32), limit, C=37)
     same(out[1], np.stack([a, b + np.float32(row)]))
+
+
+@xetile.kernel
+def products_until(A, B, C, last: int):
+    acc = xetile.zeros((16, 16), f32)
+    for k in range(0, A.shape[1], 16):
+        if k > last:
+            break
+        a = xetile.load_tile(xetile.init_tile(A, [0, k], (16, 16)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, 0], (16, 16)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [0, 0], (16, 16)))
+
+
+def test_explain_says_that_a_loop_with_a_break_is_not_raised() -> None:
+    said = str(products_until.explain("f32[M,K] f32[K,N] f32[M,N] i64", target="avx2"))
+    assert "a loop that is `while` or has `break` or `return` is not raised" in said

@@ -28,6 +28,45 @@ def test_a_value_loaded_before_a_store_stays(shape: Any) -> None:
 
 
 @xetile.kernel
+def of_one_value(X, Y, A, B, C: constexpr):
+    row = xetile.program_id(0)
+    v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, C)))
+    w = xetile.load_tile(xetile.init_tile(Y, [row, 0], (1, C)))
+    e = v * w + v - w
+    e = e * e / (e * e + 1.0)
+    xetile.store_tile(e + w, xetile.init_tile(A, [row, 0], (1, C)))
+    xetile.store_tile(e * v, xetile.init_tile(B, [row, 0], (1, C)))
+
+
+@pytest.mark.parametrize("columns", [(37, 20), (20, 37), (130, 130), (5, 700)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_two_arrays_of_other_sizes_are_stored_by_one_loop(
+    columns: Any, dtype: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    sizes = (5, 130), (6, 130), (5, columns[0]), (4, columns[1])
+    arrays = [small_integers(rng, *size).astype(dtype) for size in sizes]
+    agree(of_one_value, 5, *arrays, C=1024)
+
+
+@xetile.kernel
+def exchanged(X, Y, C: constexpr):
+    x, y = xetile.init_tile(X, [0, 0], (1, C)), xetile.init_tile(Y, [0, 0], (1, C))
+    v, w = xetile.load_tile(x), xetile.load_tile(y)
+    xetile.store_tile(w, x)
+    xetile.store_tile(v + 1.0, y)
+
+
+@pytest.mark.parametrize("n", [5, 16, 33, 600])
+def test_two_arrays_change_places(n: int) -> None:
+    x, y = small_integers(np.random.default_rng(0), 2, 1, n)
+    found = agree(exchanged, 1, x, y, C=1024)
+    same(found[0], y)
+    same(found[1], x + 1)
+    same(agree(exchanged, 1, x, x, C=1024)[0], x + 1)
+
+
+@xetile.kernel
 def shifted(X, C: constexpr):
     a = xetile.load_tile(xetile.init_tile(X, [0, 0], (1, C)))
     b = xetile.load_tile(xetile.init_tile(X, [0, 1], (1, C)))

@@ -290,3 +290,36 @@ def test_rows_of_any_length(dtype: Any) -> None:
         wanted = x + x
         doubled[3](x, x, 128)
         same(x, wanted)
+
+
+@xetile.kernel
+def sums_of_two(X, V, Y, Sums, BACK: constexpr, R: constexpr, C: constexpr):
+    i = xetile.program_id(0) * R
+    x = xetile.load_tile(xetile.init_tile(X, [i, 0], (R, C)), padding=2)
+    v = xetile.load_tile(xetile.init_tile(V, [i - BACK, 0], (R, C)))
+    sums = x.sum(1, keepdims=True) + v.max(1, keepdims=True)
+    xetile.store_tile(x * v + sums, xetile.init_tile(Y, [i, 0], (R, C)))
+    xetile.store_tile(sums, xetile.init_tile(Sums, [i, 0], (R, 1)))
+
+
+@pytest.mark.parametrize("tile", [(16, 4), (64, 8), (12, 20), (4, 32), (32, 70)])
+@pytest.mark.parametrize("back", [0, 5])
+def test_matrices_that_end_at_other_rows(tile: tuple[int, int], back: int) -> None:
+    """Each row of a tile is of both matrices, of one of them or of none."""
+    rng, (r, c) = np.random.default_rng(1), tile
+    for rows, ends in product((1, 7, 33, 70), ((0, 0), (3, -5), (-6, 40))):
+        m, k = (max(1, rows + each) for each in ends)
+        for columns in {c, max(1, c - 3)}:
+            x, v = small_integers(rng, m, columns), small_integers(rng, k, columns)
+            padded = [np.full((rows + r, c), fill, np.float32) for fill in (2, 0)]
+            for to, array, first in zip(padded, (x, v), (0, back)):
+                some = array[: rows + r - first]
+                to[first : first + len(some), :columns] = some
+            left, right = (each[:rows] for each in padded)
+            sums = left.sum(1, keepdims=True) + right.max(1, keepdims=True)
+            y, total = small_integers(rng, rows, columns), np.zeros((rows, 1), "f")
+            constants = {"BACK": back, "R": r, "C": c}
+            arrays, programs = (x, v, y, total), -(-rows // r)
+            *_, y, total = launch(sums_of_two, programs, *arrays, **constants)
+            same(total, sums)
+            same(y, (left * right + sums)[:, :columns])

@@ -478,3 +478,21 @@ def test_numbers_among_nans(rows, columns, dtype):
     numbers_of_each[8 // rows](x, most, least, rows, width)
     assert np.array_equal(most[:, 0], np.fmax.reduce(x, 1), equal_nan=True)
     assert np.array_equal(least[:, 0], np.fmin.reduce(x, 1), equal_nan=True)
+
+
+@xetile.kernel
+def summed_of_kept(X, Y, IS_FUNCTION: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (1, 1024)))
+    for _ in xetile.static_range(8):  # or it would be computed twice
+        v = xetile.exp2(v) if IS_FUNCTION else v * v + 1.0
+    put = xetile.init_tile(Y, [0, 0], (1, 1024))
+    xetile.store_tile(v * v.sum(1, keepdims=True), put)
+
+
+@pytest.mark.parametrize(("is_function", "sums"), [(True, 1), (False, 4)])
+def test_functions_that_are_kept_go_one_vector_at_a_time(is_function, sums) -> None:
+    x = np.zeros((1, 1024), np.float32)
+    text = summed_of_kept.ir("loops", x, x.copy(), is_function, target="avx2")
+    loops = text.split("iter_args(")[1:]
+    kept = [each for each in loops if "vector.store" in each.partition("yield")[0]]
+    assert kept[0].partition(")")[0].count("=") == sums

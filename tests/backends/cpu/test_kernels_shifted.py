@@ -134,3 +134,23 @@ def test_windows_of_a_copy(
     found = agree(windowed, 1, x, *out, dr, dc, H=high, W=wide, STRIDE=4)
     same(found[1], y[: shape[0], : shape[1]])
     same(found[2], z[: shape[0], : shape[1]])
+
+
+@xetile.kernel
+def sum_of_pieces(X, Y, WIDTH: constexpr):
+    piece = xetile.program_id(0)
+    v = xetile.load_tile(xetile.init_tile(X, [0, piece * WIDTH], (1, WIDTH)))
+    xetile.store_tile(v.sum(1, keepdims=True), xetile.init_tile(Y, [0, piece], (1, 1)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [64, 512, 1024])
+def test_sums_of_pieces_end_in_the_middle_of_a_row(width, dtype):
+    """Wherever the first aligned vector is, what is behind a tile does not count."""
+    numbers = np.random.default_rng(0).integers(-9, 9, 2 * width + 48 + 17)
+    for first in range(17):
+        x = numbers.astype(dtype)[None, first : first + 2 * width + 48]
+        y = np.zeros((1, 3), dtype)
+        sum_of_pieces[3](x, y, width)
+        wanted = [x[:, n : n + width].sum() for n in range(0, 3 * width, width)]
+        assert np.array_equal(y[0], wanted)

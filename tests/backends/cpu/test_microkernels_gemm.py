@@ -81,6 +81,8 @@ def panels_of(blocking, b: np.ndarray, panels: int) -> np.ndarray:
     shape = (steps * blocking.k_pack, panels * blocking.nr)
     padded = np.zeros(shape, b.dtype)
     padded[:k, :n] = b
+    if blocking.arithmetic.shifts_b:
+        padded ^= np.array(128, np.uint8).view(b.dtype)
     shape = (steps, blocking.k_pack, panels, blocking.nr)
     order = padded.reshape(shape).transpose(2, 0, 3, 1)
     return np.ascontiguousarray(order)
@@ -232,8 +234,7 @@ def test_all_tiles_fit_the_registers(target_name, dtype):
     target = named(target_name)
     for m, n in [(1, 1), (1, 500), (7, 33), (64, 64), (99, 16), (256, 256)]:
         blocking = blocking_for(target, dtype, m, n)
-        beside = 2 if blocking.arithmetic.moves_a else 1
-        sums = (blocking.mr + beside - 1) * blocking.vectors
+        sums = blocking.mr * blocking.vectors
         needed = blocking.sets * sums + blocking.vectors + 1
         assert needed <= target.vector_registers
         assert blocking.rows_padded >= m
@@ -246,6 +247,20 @@ def test_sets_hide_the_latency_of_dot_products():
     sets = {t: choose_blocking(target, t, 256, 16).sets for t in ("f32", "bf16", "i8")}
     assert sets == {"f32": 1, "bf16": 2, "i8": 2}
     assert choose_blocking(target, "bf16", 256, 256).sets == 1
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_the_loop_over_k_reads_bytes_as_they_are(dtype):
+    """Whatever their signs: to each word of A belong its products, nothing else."""
+    target = find_target("avx512_bf16")
+    blocking, module = blocking_for(target, dtype, 64, 64), new_module()
+    emit_block_gemm(module, target, blocking)
+    text = str(module)
+    products = text.count('@"llvm.x86.avx512.vpdpbusd.512"(') - 1
+    loops = 2  # words of k, and the rest
+    beside = blocking.mr * (dtype in ("i8i8", "u8u8"))
+    assert products == loops * blocking.mr * blocking.vectors + beside
+    assert " xor " not in text
 
 
 def test_unknown_dtype_is_refused():
@@ -348,3 +363,12 @@ def test_a_body_of_several_steps_asks_once_for_each():
     assert blocking.unroll == 4
     assert wide.count("llvm.fma") == 4 * sums
     assert wide.count("llvm.prefetch") == 2
+
+
+@pytest.mark.parametrize(("is_made", "bodies"), [(False, 1), (True, 0)])
+def test_what_follows_a_that_the_program_computed_is_not_asked_for(is_made, bodies):
+    target = named("avx2")
+    blocking = choose_blocking(target, "f32", 60, 64)
+    text = str(emit_block_gemm(new_module(), target, blocking, None, is_made))
+    lines_of_c = blocking.mr
+    assert text.count("llvm.prefetch") - lines_of_c == 2 * bodies

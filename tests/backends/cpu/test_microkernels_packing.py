@@ -77,6 +77,8 @@ def expected_panels(blocking: Blocking, source: np.ndarray, k: int, panels: int)
     steps = -(-k // blocking.k_pack)
     padded = np.zeros((steps * blocking.k_pack, panels * blocking.nr), np.float32)
     padded[: source.shape[0], : source.shape[1]] = source
+    if blocking.arithmetic.shifts_b:  # zeros, too
+        padded = (padded.astype(np.int16).astype(np.uint8) ^ 128).view(np.int8)
     shape = (steps, blocking.k_pack, panels, blocking.nr)
     return padded.reshape(shape).transpose(2, 0, 3, 1)
 

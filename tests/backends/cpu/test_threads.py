@@ -13,6 +13,9 @@ import pytest
 from xetl_cpu.launch.threads import load_pool, usable_cpus
 
 HERE = Path(__file__).parent
+needs_openmp = pytest.mark.skipif(
+    load_pool("omp") is None, reason="OpenMP's libgomp is not installed"
+)
 LAUNCH = """
 import os, sys, numpy as np
 from test_executable import executable, view, TEAM, ArrayParam, dtypes
@@ -64,6 +67,7 @@ def expected_layer(asked: str) -> str:
     return "omp" if asked == "tbb" and usable_cpus().count == 1 else asked
 
 
+@needs_openmp
 def test_numba_is_not_imported() -> None:
     script = "launch(); print('numba' in sys.modules, thread_layer().name)"
     assert run(script, NUMBA_NUM_THREADS="2") == "False omp"
@@ -171,6 +175,7 @@ print("done")
     assert run(script, first=pinned, **variables) == "done"
 
 
+@needs_openmp
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 @pytest.mark.parametrize("layer", ["omp", "tbb", "workqueue"])
 def test_children_of_one_who_used_the_libraries_of_threads(
@@ -205,6 +210,7 @@ def launch_in_child() -> None:
     exec(LAUNCH + "launch()", space)
 
 
+@needs_openmp
 def test_fork_after_numba_alone_has_started_the_pool() -> None:
     script = """
 import multiprocessing, numba
@@ -231,8 +237,8 @@ print(thread_layer().name)
     [("omp", "omp"), ("tbb", "tbb"), ("safe", "tbb"), ("threadsafe", "omp")],
 )
 def test_the_layer_that_is_asked_for(asked: str, layer: str) -> None:
-    if layer == "tbb" and load_pool("tbb") is None:
-        pytest.skip("TBB is not installed")
+    if load_pool(layer) is None:
+        pytest.skip(f"the library of `{layer}` is not installed")
     script = "launch(); print(thread_layer().name, thread_layer().num_threads())"
     variables = {"NUMBA_THREADING_LAYER": asked, "NUMBA_NUM_THREADS": "2"}
     assert run(script, **variables) == f"{expected_layer(layer)} 2"
@@ -256,6 +262,7 @@ print(thread_layer().name, [one.category.__name__ for one in caught])
 # Others that use threads ------------------------------------------------------------
 
 
+@needs_openmp
 def test_limits_of_threadpoolctl_count() -> None:
     pytest.importorskip("threadpoolctl")
     script = """

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from xetl.errors import LaunchError
-from xetl_xegpu.build_options import FOR_CPUS
+from xetl_xegpu.build_options import FOR_CPUS, UNOPTIMISED
 from xetl_xegpu.launch import devices
 
 is_left_out = False
@@ -26,17 +24,9 @@ def require(backend: str = "xegpu") -> None:
         pytest.skip(f"there is no device: {error.message}")
 
 
-def prepare_for_quick_builds() -> None:
-    """Tell the driver for CPUs, before it is loaded, that lanes become vectors always.
-
-    Else each lane is a subgroup of its own in kernels that are not optimised.
-    """
-    os.environ.setdefault("CL_CONFIG_CPU_O0_VECTORIZATION", "True")
-
-
 def build_quickly(*, quickly: bool) -> None:
     """Choose whether the driver for CPUs leaves optimising out from now on.
 
     A build takes a half to a sixth of the time then.
     """
-    FOR_CPUS[:] = ["-cl-opt-disable"] if quickly else []
+    FOR_CPUS[:] = [UNOPTIMISED] if quickly else []

@@ -108,6 +108,10 @@ def wrong_too_many_arguments(X: "f32 2"):
     v = xetile.load_tile(t, 3)  # ERROR: X0105 `load_tile` takes 1 positional argument, but 2 are given
 
 
+def wrong_too_many_arguments_of_a_builtin(X: "f32 2"):
+    v = len(X, 0)  # ERROR: X0105 `len` takes 1 argument, not 2
+
+
 def wrong_missing_argument(X: "f32 2"):
     # CHECK: = help: its parameters are v, by
     v = scale(1.0)  # ERROR: X0105 `scale` misses its argument `by`

@@ -108,12 +108,12 @@ def wrong_scatter_base(X: "f32 2"):
 
 def wrong_number_of_offsets(X: "f32 2"):
     # CARET: [0]
-    t = xetile.init_tile(X, [0], (4, 4))  # ERROR: X0207 `X` needs 2 offsets, but 1 are given
+    t = xetile.init_tile(X, [0], (4, 4))  # ERROR: X0207 `X` needs 2 offsets, not 1
 
 
 def wrong_number_of_moves(X: "f32 2"):
     t = xetile.init_tile(X, [0, 0], (4, 4))
-    u = xetile.update_tile_offset(t, [0, 4, 0])  # ERROR: X0207 a tile of (4, 4) needs 2 offsets, but 3 are given
+    u = xetile.update_tile_offset(t, [0, 4, 0])  # ERROR: X0207 a tile of (4, 4) needs 2 offsets, not 3
 
 
 def wrong_store_shape(X: "f32 2"):

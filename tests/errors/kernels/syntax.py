@@ -196,3 +196,22 @@ def wrong_vector_step(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
     # CHECK: ; reverse with xetile.flip, choose by a vector with xetile.gather
     w = v[::-1]  # ERROR: X0407 a vector cannot be indexed with `[::-1]`
+
+
+def wrong_yield(X: "f32 2"):
+    def inner():
+        # CHECK: return all values as a tuple
+        yield X  # ERROR: X0402 `yield` is not part of the kernel language
+
+    v = inner()
+
+
+def wrong_async(X: "f32 2"):
+    # CHECK: write `def`
+    async def inner():  # ERROR: X0402 `async` functions are not part of the kernel language
+        return X
+
+
+def wrong_bytes(X: "f32 2"):
+    # CHECK: write an int, a float or a text
+    v = b"x"  # ERROR: X0402 bytes constants are not part of the kernel language

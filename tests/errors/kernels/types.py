@@ -64,6 +64,15 @@ def wrong_operator_on_floats(X: "f32 2"):
     w = v & v  # ERROR: X0304 `&` is not defined on f32
 
 
+def wrong_shift(X: "f32 2"):
+    v = xetile.arange(4)
+    w = v << 32  # ERROR: X0304 `<<` by 32 is not defined on i32
+
+
+def wrong_shift_of_a_number(X: "f32 2"):
+    n = xetile.program_id(0) >> -1  # ERROR: X0304 `>>` by -1 is not defined on i64
+
+
 def wrong_sum_of_mask(X: "f32 2"):
     m = xetile.arange(4) > 2
     w = m.sum()  # ERROR: X0304 `add` of i1 has no meaning
@@ -333,3 +342,19 @@ def wrong_axis_of_argmax(X: "f32 1"):
 def wrong_axis_of_cumsum(X: "f32 1"):
     v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
     s = xetile.cumsum(v, 1)  # ERROR: X0205 dimension 1 does not exist: the operand of `cumsum` has rank 1
+
+
+def wrong_flag_of_the_run(X: "f32 2", n: "i64"):
+    v = xetile.zeros((4, 4), f32)
+    # CARET: keepdims=n > 3
+    w = v.sum(0, keepdims=n > 3)  # ERROR: X0203 `keepdims` of `sum` must be a bool known when compiling
+
+
+def wrong_flag_that_is_a_text(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CARET: approximate="yes"
+    w = xetile.exp2(v, approximate="yes")  # ERROR: X0305 `approximate` of `exp2` must be True or False
+
+
+def wrong_division_by_nothing(X: "f32 2"):
+    n = xetile.cdiv(3, 0)  # ERROR: X0307 `//` of constants failed

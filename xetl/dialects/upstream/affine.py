@@ -1,6 +1,6 @@
 """Affine functions of index values.  Source: MLIR, `affine` dialect.
 
-Its loops and accesses are for compilers of loops; kernels of tiles have these alone.
+Kernels use only these operations of the dialect, not its loops and accesses.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class _AffineOp(XetlOp, traits=[Pure()]):
 
     @property
     def dimensions(self) -> Sequence[SSAValue]:
-        """What the map calls d0, d1, ..."""
+        """The operands for d0, d1, ... of the map."""
         return self.map_operands[: self.map.data.num_dims]
 
     @property
     def symbols(self) -> Sequence[SSAValue]:
-        """What the map calls s0, s1, ..."""
+        """The operands for s0, s1, ... of the map."""
         return self.map_operands[self.map.data.num_dims :]
 
     @classmethod
@@ -82,7 +82,7 @@ class _AffineOp(XetlOp, traits=[Pure()]):
 
 
 class ApplyOp(_AffineOp, name="affine.apply"):
-    """The value of the map."""
+    """Compute the one result of a map."""
 
     def verify_(self) -> None:
         super().verify_()
@@ -91,11 +91,11 @@ class ApplyOp(_AffineOp, name="affine.apply"):
 
 
 class MinOp(_AffineOp, name="affine.min"):
-    """The smallest result of the map."""
+    """Compute the smallest result of a map."""
 
 
 class MaxOp(_AffineOp, name="affine.max"):
-    """The largest result of the map."""
+    """Compute the largest result of a map."""
 
 
 Affine = Dialect("affine", operations_of(__name__))

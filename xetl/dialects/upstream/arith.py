@@ -1,7 +1,6 @@
-"""Numbers: arithmetic, casts, comparisons, constants.
+"""Arithmetic, casts, comparisons and constants.  Source: MLIR, `arith` dialect.
 
-Integers wrap.  Floats are computed in f32 at least and rounded once.
-Source: MLIR, `arith` dialect.
+Integers wrap.  Floats are computed in f32 or wider and rounded once.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class TrunciOp(NarrowingOp, name="arith.trunci"):
 
 
 class ExtfOp(WideningOp, name="arith.extf"):
-    """Widen a float; exact."""
+    """Widen a float without rounding."""
 
     SOURCE = RESULT = "float"
 
@@ -142,7 +141,7 @@ class ExtfOp(WideningOp, name="arith.extf"):
 
 
 class TruncfOp(NarrowingOp, name="arith.truncf"):
-    """Narrow a float, to nearest even, the one way of rounding."""
+    """Narrow a float; it is rounded to nearest even, the only mode supported."""
 
     SOURCE = RESULT = "float"
 
@@ -187,7 +186,7 @@ IndexCastuiOp = row(
 
 
 class BitcastOp(CastOp, name="arith.bitcast"):
-    """The same bits under another type of the same width."""
+    """Read the same bits as another type of the same width."""
 
     def verify_(self) -> None:
         source, result = self.source.type, self.result.type
@@ -200,7 +199,7 @@ class BitcastOp(CastOp, name="arith.bitcast"):
 class AdduiExtendedOp(
     XetlOp, name="arith.addui_extended", traits=[Pure(), Elementwise()]
 ):
-    """The sum without sign, and whether it wrapped."""
+    """Add unsigned integers; the second result says whether the sum wrapped."""
 
     lhs = operand_def()
     rhs = operand_def(like("lhs"))
@@ -214,7 +213,7 @@ class AdduiExtendedOp(
 
 
 class ExtendedProductOp(XetlOp, traits=[Pure(), Elementwise()]):
-    """Two results of the operands' type: the lower and the upper half."""
+    """A product with two results of the operands' type: its lower and upper half."""
 
     lhs = operand_def()
     rhs = operand_def(like("lhs"))
@@ -247,7 +246,7 @@ CMPF_PREDICATES = (
 
 @lru_cache(maxsize=1024)
 def _index_attribute(value: int) -> IntegerAttr[IndexType]:
-    """The same object each time: a kernel has hundreds, and making one takes 15 us."""
+    """Return a cached attribute: a kernel has hundreds, and making one takes 15 us."""
     return IntegerAttr(value, IndexType())
 
 
@@ -266,7 +265,7 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
 
     @classmethod
     def index(cls, value: int, **common: Unpack[Common]) -> ConstantOp:
-        """An `index` constant."""
+        """Return an `index` constant."""
         number = _index_attribute(value)
         return cls(number, number.type, **common)
 
@@ -274,14 +273,14 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
     def integer(
         cls, value: int, type_: IntegerType, **common: Unpack[Common]
     ) -> ConstantOp:
-        """An integer constant; taken modulo the width."""
+        """Return an integer constant; the value is taken modulo ``2**width``."""
         return cls(make_splat(value, type_), type_, **common)
 
     @classmethod
     def splat(
         cls, value: int | float, type_: VectorType[Attribute], **common: Unpack[Common]
     ) -> ConstantOp:
-        """A vector full of ``value``."""
+        """Return a vector whose elements are all ``value``."""
         return cls(make_splat(value, type_), type_, **common)
 
     @classmethod

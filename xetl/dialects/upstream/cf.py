@@ -1,4 +1,4 @@
-"""Branches between blocks, met in modules from text.  Source: MLIR, `cf` dialect."""
+"""Branches between blocks, used by modules from text.  Source: MLIR, `cf` dialect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _check_successor(block: Block, operands: Sequence[SSAValue]) -> None:
 
 
 class BrOp(XetlOp, name="cf.br", traits=[IsTerminator()]):
-    """Go to a block."""
+    """Branch to a block."""
 
     dest_operands = var_operand_def()
     dest = successor_def()
@@ -34,7 +34,7 @@ class BrOp(XetlOp, name="cf.br", traits=[IsTerminator()]):
 
 
 class CondBrOp(XetlOp, name="cf.cond_br", traits=[IsTerminator()]):
-    """Go to one of two blocks."""
+    """Branch to one of two blocks."""
 
     condition = operand_def(i1)
     true_operands = false_operands = var_operand_def()
@@ -52,7 +52,7 @@ class CondBrOp(XetlOp, name="cf.cond_br", traits=[IsTerminator()]):
 
 
 class AssertOp(XetlOp, name="cf.assert"):
-    """Stop the program with a message unless the argument holds."""
+    """Stop the program with a message if the argument is false."""
 
     arg = operand_def(i1)
     msg = prop_def(StringAttr)

@@ -1,4 +1,4 @@
-"""Directives for the text of MLIR's own dialects; formats load them at first use."""
+"""Directives of the text formats of MLIR's own dialects, loaded at first use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .memref_views import groups_attribute, groups_of
 
 @irdl_custom_directive
 class Flags(CustomDirective):
-    """``fastmath<contract>`` or ``overflow<nsw>``; no flags are not printed."""
+    """``fastmath<contract>`` or ``overflow<nsw>``; nothing is printed without flags."""
 
     flags: AttributeVariable
 
@@ -47,7 +47,7 @@ class Flags(CustomDirective):
 
 @irdl_custom_directive
 class Ignored(Silent):
-    """Promises that nothing follows from here: read, but not kept."""
+    """Promises that the compiler does not use: they are parsed and dropped."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse ``exact`` or ``fastmath<...>``."""
@@ -63,7 +63,7 @@ _ROUNDINGS = (
 
 @irdl_custom_directive
 class Rounding(Silent):
-    """The one way of rounding; it is not printed."""
+    """The only rounding mode supported; it is not printed."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse ``to_nearest_even``."""
@@ -77,7 +77,7 @@ class Rounding(Silent):
 
 @irdl_custom_directive
 class SelectTypes(CustomDirective):
-    """``type`` of two values, behind that of their condition if it is not ``i1``."""
+    """The type of the two values; the condition's type precedes it if it is not i1."""
 
     condition: TypeDirective
     value: TypeDirective
@@ -106,7 +106,7 @@ def _read_groups(parser: Parser) -> Attribute:
 
 @irdl_custom_directive
 class OneType(CustomDirective):
-    """``type``: that of each of two results."""
+    """``type``, the type of both results."""
 
     types: TypeDirective
 
@@ -127,7 +127,7 @@ def _read_kind(parser: Parser) -> Attribute:
 
 
 def _one_of(name: str, *words: str) -> type[CustomDirective]:
-    """A flag that is one of two words, the first where it is not set."""
+    """Return a directive for a flag: the first word if it is 0, else the second."""
 
     def read(parser: Parser) -> Attribute:
         is_first = parser.parse_optional_keyword(words[0]) is not None
@@ -142,7 +142,7 @@ DIRECTIVES = (
     *(Flags, Ignored, Rounding, OneType, SelectTypes),
     _one_of("Access", "read", "write"),
     _one_of("Cache", "instr", "data"),
-    # ``(d0, d1) -> (d1, d0)``; which dimensions become one, ``[[0, 1], [2]]``.
+    # ``(d0, d1) -> (d1, d0)``; and ``[[0, 1], [2]]``, groups of dimensions to collapse.
     spelt("Map", _read_map, lambda found: str(found.data)),
     spelt("Groups", _read_groups, lambda found: str(groups_of(found))),
     spelt("Combined", _read_kind, lambda found: f"<{found.kind}>"),

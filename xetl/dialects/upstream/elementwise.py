@@ -1,6 +1,6 @@
-"""Shapes of elementwise operations: one base class for each form of the text.
+"""Base classes of elementwise operations: one for each form of the text.
 
-Every one works on scalars and on vectors of any shape alike.
+The operations take scalars, and vectors of any shape.
 Source: MLIR, `arith`, `math` and `index` dialects.
 """
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 class FlagsAttr(Data[frozenset[StrEnum]]):
-    """Some of a list of flags: ``<nsw,nuw>``; none of them ``<none>``.
+    """A set of flags: ``<nsw,nuw>``, or ``<none>`` if it is empty.
 
     Attributes:
-        FLAGS: all there are, in the order in which they are printed.
-        ALL: the word for all of them, if there is one.
+        FLAGS: all flags, in the order in which they are printed.
+        ALL: the word for all flags, or None.
     """
 
     FLAGS: ClassVar[type[StrEnum]]
@@ -63,7 +63,7 @@ class FlagsAttr(Data[frozenset[StrEnum]]):
 
 
 class FastMathFlag(StrEnum):
-    """What arithmetic may assume or do.  Source: MLIR, `arith`."""
+    """What an arithmetic operation may assume or do.  Source: MLIR, `arith`."""
 
     REASSOC = "reassoc"
     NNAN = "nnan"
@@ -92,7 +92,7 @@ class IntegerOverflowFlag(StrEnum):
 
 @irdl.irdl_attr_definition
 class IntegerOverflowFlagsAttr(FlagsAttr):
-    """``overflow<nsw>``: what is known not to wrap.  Source: MLIR, `arith`."""
+    """``overflow<nsw>``: wraps that do not happen.  Source: MLIR, `arith`."""
 
     name = "arith.overflow"
     FLAGS = IntegerOverflowFlag
@@ -120,7 +120,7 @@ class ElementwiseOp(XetlOp, traits=[Pure(), Elementwise()]):
 
 
 class SameTypeOp(ElementwiseOp):
-    """``op %a, %b : type``: operands and result of one type, elements of one KIND."""
+    """``op %a, %b : type``: operands and result have one type, with KIND elements."""
 
     KIND: ClassVar[str] = "integer"
 
@@ -129,7 +129,7 @@ class SameTypeOp(ElementwiseOp):
 
 
 class IntegerBinaryOp(SameTypeOp):
-    """Two integers or index values, or vectors of them."""
+    """An operation on two integers or index values, or vectors of them."""
 
     lhs = irdl.operand_def()
     rhs = irdl.operand_def(like("lhs"))
@@ -139,7 +139,7 @@ class IntegerBinaryOp(SameTypeOp):
 
 
 class ExactBinaryOp(IntegerBinaryOp):
-    """An integer operation that may promise to lose no bits; nothing follows here."""
+    """An integer operation that may promise to lose no bits; this is not used."""
 
     assembly_format = "$lhs `,` $rhs custom<Ignored>() attr-dict `:` type($lhs)"
 
@@ -157,7 +157,7 @@ class OverflowBinaryOp(IntegerBinaryOp):
 
 
 class IntegerUnaryOp(SameTypeOp):
-    """One integer."""
+    """An operation on one integer."""
 
     operand = irdl.operand_def()
     result = irdl.result_def(like("operand"))
@@ -166,7 +166,7 @@ class IntegerUnaryOp(SameTypeOp):
 
 
 class FloatOp(SameTypeOp):
-    """Floats, with fast-math flags: computed in f32 at least, rounded once."""
+    """A float operation: in f32 or wider, rounded once; with fast-math flags."""
 
     KIND = "float"
 
@@ -174,7 +174,7 @@ class FloatOp(SameTypeOp):
 
 
 class FloatBinaryOp(FloatOp):
-    """Two floats."""
+    """An operation on two floats."""
 
     lhs = irdl.operand_def()
     rhs = irdl.operand_def(like("lhs"))
@@ -184,7 +184,7 @@ class FloatBinaryOp(FloatOp):
 
 
 class FloatUnaryOp(FloatOp):
-    """One float."""
+    """An operation on one float."""
 
     operand = irdl.operand_def()
     result = irdl.result_def(like("operand"))
@@ -193,7 +193,7 @@ class FloatUnaryOp(FloatOp):
 
 
 class CastOp(ElementwiseOp):
-    """``op %a : type to type``: the same shape with other elements."""
+    """``op %a : type to type``: a cast of elements, which keeps the shape."""
 
     SOURCE: ClassVar[str] = "integer"
     RESULT: ClassVar[str] = "integer"
@@ -212,11 +212,15 @@ class CastOp(ElementwiseOp):
         self.verify_widths(element_type(source), element_type(result))
 
     def verify_widths(self, source: Attribute, result: Attribute) -> None:
-        """Check what the cast says of widths; by default nothing."""
+        """Check the widths of source and result; by default nothing is checked."""
 
 
 def bit_width(type_: Attribute) -> int:
-    """Bits of a scalar type; `index` counts as 64."""
+    """Return the bits of a scalar type; `index` counts as 64.
+
+    Raises:
+        VerifyException: the type has no width.
+    """
     if isinstance(type_, IntegerType | AnyFloat):
         return type_.bitwidth
     if isinstance(type_, IndexType):
@@ -255,12 +259,12 @@ class IndexConversionOp(CastOp):
 
 
 def boolean_like(type_: Attribute) -> Attribute:
-    """i1 in the shape of ``type_``: what a comparison gives."""
+    """Return the type of a comparison of ``type_``: i1 in the same shape."""
     return with_element(type_, i1)
 
 
 class CompareOp(ElementwiseOp):
-    """``op predicate, %a, %b : type``; i1 in the operands' shape."""
+    """``op predicate, %a, %b : type``; the result is i1 in the operands' shape."""
 
     KIND: ClassVar[str] = "integer"
     WORDS: ClassVar[tuple[str, ...]] = ()

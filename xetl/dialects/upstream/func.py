@@ -26,7 +26,7 @@ HIDDEN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs
 
 
 def check_returns(body: Region, type_: builtin.FunctionType) -> None:
-    """Check that each return gives what the type of the function says."""
+    """Check that each return gives the result types of the function."""
     expected = list(type_.outputs.data)
     for block in body.blocks:
         last = block.last_op
@@ -38,12 +38,12 @@ def check_returns(body: Region, type_: builtin.FunctionType) -> None:
             raise LocatedVerifyException(last, f"expected {wanted}")
 
 
-# Text that kernels of other dialects share; source: MLIR, FunctionOpInterface.
+# Text that kernels of other dialects use, too. Source: MLIR, FunctionOpInterface.
 
 
 @record()
 class ParsedSignature:
-    """``(%a: type {...}, ...) -> (type {...}, ...)``; no names in a declaration."""
+    """``(%a: type {...}, ...) -> (type {...}, ...)``; a declaration has no names."""
 
     arguments: list[Parser.Argument] = field(default_factory=list[Any])
     inputs: list[Attribute] = field(default_factory=list[Attribute])
@@ -61,7 +61,7 @@ class ParsedSignature:
         return builtin.FunctionType.from_lists(self.inputs, self.results)
 
     def attribute_properties(self) -> dict[str, Attribute]:
-        """`arg_attrs` and `res_attrs`, where there are any."""
+        """Return the properties `arg_attrs` and `res_attrs`, each only if not empty."""
         found: dict[str, Attribute] = {}
         if any(attributes.data for attributes in self.input_attributes):
             found["arg_attrs"] = builtin.ArrayAttr(self.input_attributes)
@@ -105,7 +105,7 @@ def parse_signature(parser: Parser) -> ParsedSignature:
 
 
 def parse_attribution(parser: Parser) -> Parser.Argument:
-    """Parse ``%memory : type {...}``; the attributes are for other compilers."""
+    """Parse ``%memory : type {...}``; the attributes are dropped."""
     argument = parser.parse_argument()
     parser.parse_optional_attr_dict()
     return argument
@@ -118,7 +118,7 @@ def parse_keyword_attributes(parser: Parser) -> dict[str, Attribute]:
 
 
 def parse_body(parser: Parser, arguments: Sequence[Parser.Argument]) -> Region:
-    """Parse the body, empty if absent."""
+    """Parse the body; return an empty region if there is none."""
     return parser.parse_optional_region(arguments) or Region()
 
 
@@ -168,7 +168,7 @@ def print_results(
 class FuncOp(
     XetlOp, name="func.func", traits=[IsolatedFromAbove(), SymbolOpInterface()]
 ):
-    """A function; without a body a declaration."""
+    """A function, or a declaration if it has no body."""
 
     sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
     function_type = irdl.prop_def(builtin.FunctionType)
@@ -239,7 +239,7 @@ class FuncOp(
 
 
 class GivingOp(XetlOp, traits=[IsTerminator(), Pure()]):
-    """``op %a, %b : types``: ends a region and gives values to what is around it."""
+    """``op %a, %b : types``: ends a region and passes values to its operation."""
 
     arguments = irdl.var_operand_def()
 
@@ -250,7 +250,7 @@ class GivingOp(XetlOp, traits=[IsTerminator(), Pure()]):
 
 
 class ReturnOp(GivingOp, name="func.return"):
-    """Leave a function."""
+    """Return from a function."""
 
 
 class CallOp(XetlOp, name="func.call"):

@@ -1,4 +1,4 @@
-"""Kernels and where in the grid they run.  Source: MLIR, `gpu` dialect."""
+"""Kernels, and their position in the grid.  Source: MLIR, `gpu` dialect."""
 
 from __future__ import annotations
 
@@ -71,10 +71,11 @@ class ModuleOp(
 class FuncOp(
     XetlOp, name="gpu.func", traits=[IsolatedFromAbove(), SymbolOpInterface()]
 ):
-    """A function of a device; with the attribute `gpu.kernel` one that is launched.
+    """A function of a device; the attribute `gpu.kernel` marks a kernel.
 
-    Block arguments beyond the function's type are memory of the workgroup (the
-    first `workgroup_attributions` of them) and of the work item.
+    Block arguments beyond those of the function's type are memory: the first
+    `workgroup_attributions` of them belong to the workgroup, the others to the work
+    item.
     """
 
     sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
@@ -101,7 +102,7 @@ class FuncOp(
 
     @property
     def is_kernel(self) -> bool:
-        """Whether the host launches it."""
+        """Whether the host launches the function."""
         return KERNEL in self.attributes
 
     @classmethod
@@ -170,11 +171,11 @@ class FuncOp(
 
 
 class ReturnOp(GivingOp, name="gpu.return"):
-    """Leave a device function."""
+    """Return from a device function."""
 
 
 class BarrierOp(XetlOp, name="gpu.barrier", traits=READS_AND_WRITES):
-    """All work items of the workgroup meet; what they wrote is seen by all."""
+    """Wait for all work items of the workgroup; each then sees the others' writes."""
 
     assembly_format = "attr-dict"
 
@@ -189,7 +190,7 @@ class DimensionAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
 
 
 class DimensionOp(XetlOp, traits=[Pure()]):
-    """``op x``: one number of the grid, along a dimension."""
+    """``op x``: a number or a size of the grid or workgroup along one dimension."""
 
     dimension = irdl.prop_def(DimensionAttr)
     upper_bound = irdl.opt_prop_def(builtin.IntegerAttr[builtin.IndexType])
@@ -204,27 +205,27 @@ class DimensionOp(XetlOp, traits=[Pure()]):
 
 
 class BlockIdOp(DimensionOp, name="gpu.block_id"):
-    """Which program of the grid this is."""
+    """The number of this program in the grid."""
 
 
 class GridDimOp(DimensionOp, name="gpu.grid_dim"):
-    """How many programs the grid has."""
+    """The number of programs of the grid."""
 
 
 class ThreadIdOp(DimensionOp, name="gpu.thread_id"):
-    """Which work item of the workgroup this is (XeTile text: which subgroup)."""
+    """The number of this work item in its workgroup (XeTile text: of this subgroup)."""
 
 
 class BlockDimOp(DimensionOp, name="gpu.block_dim"):
-    """How many work items a workgroup has (XeTile text: how many subgroups)."""
+    """The number of work items of a workgroup (XeTile text: of subgroups)."""
 
 
 class GlobalIdOp(DimensionOp, name="gpu.global_id"):
-    """Which work item of the whole grid this is."""
+    """The number of this work item in the whole grid."""
 
 
 class SubgroupNumberOp(XetlOp, traits=[Pure()]):
-    """``op : index``: one number of the subgroup."""
+    """``op : index``: a number or a size of the subgroup."""
 
     upper_bound = irdl.opt_prop_def(builtin.IntegerAttr)
     result = irdl.result_def(builtin.IndexType)
@@ -233,19 +234,19 @@ class SubgroupNumberOp(XetlOp, traits=[Pure()]):
 
 
 class SubgroupIdOp(SubgroupNumberOp, name="gpu.subgroup_id"):
-    """Which subgroup of the workgroup this is."""
+    """The number of this subgroup in its workgroup."""
 
 
 class NumSubgroupsOp(SubgroupNumberOp, name="gpu.num_subgroups"):
-    """How many subgroups the workgroup has."""
+    """The number of subgroups of the workgroup."""
 
 
 class SubgroupSizeOp(SubgroupNumberOp, name="gpu.subgroup_size"):
-    """How many work items a subgroup has."""
+    """The number of work items of a subgroup."""
 
 
 class LaneIdOp(SubgroupNumberOp, name="gpu.lane_id"):
-    """Which work item of the subgroup this is."""
+    """The number of this work item in its subgroup."""
 
     assembly_format = "(`upper_bound` $upper_bound^)? attr-dict"
 

@@ -1,4 +1,4 @@
-"""Arithmetic on `index` alone.  Source: MLIR, `index` dialect."""
+"""Arithmetic on `index` only.  Source: MLIR, `index` dialect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 
 
 class BinaryOp(XetlOp, traits=[Pure()]):
-    """``op %a, %b``: two index values."""
+    """``op %a, %b``: an operation on two index values."""
 
     lhs = rhs = operand_def(IndexType)
     result = result_def(IndexType)
@@ -48,7 +48,7 @@ XorOp = row(BinaryOp, "index.xor", "Bitwise exclusive or.")
 
 
 class ConstantOp(XetlOp, name="index.constant", traits=[Pure(), ConstantLike()]):
-    """A number."""
+    """An `index` constant."""
 
     value = prop_def(IntegerAttr[IndexType])
     result = result_def(IndexType)
@@ -59,7 +59,7 @@ class ConstantOp(XetlOp, name="index.constant", traits=[Pure(), ConstantLike()])
 class BoolConstantOp(
     XetlOp, name="index.bool.constant", traits=[Pure(), ConstantLike()]
 ):
-    """True or false."""
+    """A constant true or false."""
 
     value = prop_def(IntegerAttr)
     result = result_def(i1)
@@ -91,12 +91,12 @@ class CmpOp(XetlOp, name="index.cmp", traits=[Pure()]):
 
     @property
     def predicate_name(self) -> str:
-        """One of PREDICATES."""
+        """The predicate, one of PREDICATES."""
         return self.pred.word
 
 
 class SizeofOp(XetlOp, name="index.sizeof", traits=[Pure()]):
-    """Bits of the index type."""
+    """The bits of the index type."""
 
     result = result_def(IndexType)
 

@@ -1,6 +1,6 @@
-"""Named operations on whole memrefs that texts have: products, copies, fills.
+"""Operations on whole memrefs, which texts have: products, copies, fills.
 
-Source: MLIR, `linalg` dialect; tpp-mlir's pipelines start from these.
+Source: MLIR, `linalg` dialect. The pipelines of tpp-mlir start from these operations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..operation import XetlOp, operations_of
 
 
 class MatmulOp(XetlOp, name="linalg.matmul"):
-    """``c += a @ b``, (m, k) by (k, n)."""
+    """``c += a @ b`` of matrices (m, k) and (k, n)."""
 
     a = b = c = operand_def()
     result = opt_result_def()
@@ -36,7 +36,7 @@ class MatmulOp(XetlOp, name="linalg.matmul"):
 
 
 class CopyOp(XetlOp, name="linalg.copy"):
-    """All elements of a matrix to another."""
+    """Copy all elements of a memref to another one of the same shape."""
 
     source = to = operand_def(MemRefType)
 
@@ -55,7 +55,7 @@ class CopyOp(XetlOp, name="linalg.copy"):
 
 
 class FillOp(XetlOp, name="linalg.fill"):
-    """One number to all elements."""
+    """Set all elements to one number."""
 
     value = operand_def(Attribute)
     to = operand_def(MemRefType)
@@ -67,7 +67,7 @@ class FillOp(XetlOp, name="linalg.fill"):
 
 
 class TransposeOp(XetlOp, name="linalg.transpose"):
-    """``to[i, j, ...] = source``, dimension i of ``to`` being permutation[i] of it."""
+    """Permute dimensions: dimension i of ``to`` is ``permutation[i]`` of ``source``."""
 
     source = to = operand_def(MemRefType)
     permutation = prop_def(DenseArrayBase)
@@ -87,7 +87,7 @@ class TransposeOp(XetlOp, name="linalg.transpose"):
 
 
 class YieldOp(XetlOp, name="linalg.yield", traits=[IsTerminator()]):
-    """What an element of the output becomes."""
+    """Give the new value of an element of the output."""
 
     value = operand_def()
 
@@ -95,7 +95,7 @@ class YieldOp(XetlOp, name="linalg.yield", traits=[IsTerminator()]):
 
 
 class GenericOp(XetlOp, name="linalg.generic"):
-    """Loops over all elements that three memrefs are indexed by with affine maps."""
+    """A loop nest over the elements of three memrefs, indexed by affine maps."""
 
     a = b = c = operand_def(MemRefType)
     indexing_maps = iterator_types = prop_def(ArrayAttr)

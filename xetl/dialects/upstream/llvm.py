@@ -1,6 +1,6 @@
-"""Addresses, as calls of C functions take them.  Source: MLIR, `llvm` dialect.
+"""Addresses, the operands of calls of C functions.  Source: MLIR, `llvm` dialect.
 
-xDSL has the whole dialect, but loading it takes longer than compiling a small kernel.
+xDSL has the whole dialect, but its import takes longer than compiling a small kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
 
 class IntToPtrOp(XetlOp, name="llvm.inttoptr", traits=[Pure()]):
-    """A number as an address."""
+    """Convert an integer to an address."""
 
     source = operand_def(IntegerType)
     result = result_def(PointerType)

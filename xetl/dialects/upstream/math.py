@@ -74,7 +74,7 @@ AtanhOp = row(FloatUnaryOp, "math.atanh", "Inverse of the hyperbolic tangent.")
 
 
 class Exp2Op(FloatUnaryOp, name="math.exp2"):
-    """2 to the power, perhaps of numbers that are known to be 0 or less, or NaN."""
+    """2 to the power; ``nonpositive`` promises that operands are at most 0, or NaN."""
 
     nonpositive = opt_prop_def(UnitAttr)
 
@@ -90,7 +90,7 @@ class FmaOp(FloatOp, name="math.fma"):
 
 
 class ClampfOp(FloatOp, name="math.clampf"):
-    """``value`` between ``min`` and ``max``."""
+    """``value``, limited to the range from ``min`` to ``max``."""
 
     value = operand_def()
     min = max = operand_def(like("value"))
@@ -103,7 +103,7 @@ class ClampfOp(FloatOp, name="math.clampf"):
 
 
 class FloatTestOp(ElementwiseOp):
-    """``op %a : type``; i1 in the operand's shape."""
+    """``op %a : type``; the result is i1 in the operand's shape."""
 
     operand = operand_def()
     result = result_def(like("operand", boolean_like))
@@ -140,7 +140,7 @@ class FpowiOp(ElementwiseOp, name="math.fpowi"):
 
 
 class SincosOp(XetlOp, name="math.sincos", traits=[Pure(), Elementwise()]):
-    """Sine and cosine at once."""
+    """Sine and cosine of one operand."""
 
     operand = operand_def()
     sin = cos = result_def(like("operand"))

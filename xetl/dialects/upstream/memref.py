@@ -1,4 +1,4 @@
-"""Memory and views of it; `memref_views` holds the ops that only change the view.
+"""Allocations of memory and accesses; `memref_views` has the operations on views.
 
 Source: MLIR, `memref` dialect.
 """
@@ -36,7 +36,7 @@ class _IndexedOp(XetlOp):
 
 
 class LoadOp(_IndexedOp, name="memref.load", traits=[traits.MemoryReadEffect()]):
-    """One element of memory."""
+    """Read one element."""
 
     memref = operand_def(builtin.MemRefType)
     indices = var_operand_def(builtin.IndexType)
@@ -60,7 +60,7 @@ class StoreOp(_IndexedOp, name="memref.store", traits=[traits.MemoryWriteEffect(
 
 
 class PrefetchOp(_IndexedOp, name="memref.prefetch", traits=READS_AND_WRITES):
-    """Ask for the line of an element; 3: it is kept in all caches."""
+    """Prefetch the cache line of an element; locality 3 keeps it in all caches."""
 
     memref = operand_def(builtin.MemRefType)
     indices = var_operand_def(builtin.IndexType)
@@ -102,15 +102,15 @@ class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
 
 
 class AllocOp(_AllocLike, name="memref.alloc"):
-    """Memory until it is freed."""
+    """Allocate memory, which lives until it is freed."""
 
 
 class AllocaOp(_AllocLike, name="memref.alloca"):
-    """Memory until the function returns."""
+    """Allocate memory, which lives until the function returns."""
 
 
 class DeallocOp(XetlOp, name="memref.dealloc", traits=[traits.MemoryFreeEffect()]):
-    """Free memory of memref.alloc."""
+    """Free the memory of a memref.alloc."""
 
     memref = operand_def(builtin.MemRefType)
 
@@ -118,7 +118,7 @@ class DeallocOp(XetlOp, name="memref.dealloc", traits=[traits.MemoryFreeEffect()
 
 
 class CopyOp(XetlOp, name="memref.copy", traits=READS_AND_WRITES):
-    """Copy all elements; the two must not overlap."""
+    """Copy all elements; source and target must not overlap."""
 
     source = target = operand_def(builtin.MemRefType)
 
@@ -137,7 +137,7 @@ class DimOp(XetlOp, name="memref.dim", traits=[traits.Pure()]):
     assembly_format = "attr-dict $source `,` $index `:` type($source)"
 
 
-# The order is that of MLIR 22's enum: the number is what the attribute holds.
+# In the order of MLIR 22's enum, because the attribute holds the number of a kind.
 ATOMIC_KINDS = (
     *("addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu"),
     *("minimumf", "minnumf", "mins", "minu", "mulf", "muli", "ori", "xori"),
@@ -154,7 +154,7 @@ class AtomicRmwOp(
     makers={"kind": _atomic_kind},
     traits=READS_AND_WRITES,
 ):
-    """Combine one element with a value, atomically; gives the old one."""
+    """Combine one element with a value atomically, and return the old element."""
 
     kind = prop_def(builtin.IntegerAttr | builtin.StringAttr)
     value = operand_def(like("memref", base.element_of))
@@ -171,7 +171,7 @@ class AtomicRmwOp(
 
     @property
     def kind_name(self) -> str:
-        """One of ATOMIC_KINDS."""
+        """The combining kind, one of ATOMIC_KINDS."""
         if isinstance(self.kind, builtin.StringAttr):
             return self.kind.data
         return ATOMIC_KINDS[self.kind.value.data]
@@ -181,7 +181,7 @@ _HIDDEN_OF_GLOBAL = ("sym_name", "sym_visibility", "constant", "type", "initial_
 
 
 class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]):
-    """Memory with a name; without an initial value it lies elsewhere."""
+    """Memory with a name; a global without an initial value is a declaration."""
 
     sym_name = prop_def(builtin.SymbolNameConstraint())
     sym_visibility = opt_prop_def(builtin.StringAttr)
@@ -236,7 +236,7 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
 
 
 def _parse_value(parser: Parser, type_: Attribute) -> Attribute:
-    """Parse ``dense<...>``, whose type is the tensor of the memref's shape."""
+    """Parse ``dense<...>``; its type is a tensor of the memref's shape."""
     if not base.is_memref(type_):
         parser.raise_error(f"expected a memref type, found {type_}")
     parser.parse_keyword("dense")
@@ -244,12 +244,12 @@ def _parse_value(parser: Parser, type_: Attribute) -> Attribute:
 
 
 def _filled(type_: builtin.MemRefType[Attribute]) -> builtin.TensorType[Attribute]:
-    """The type of a value for the whole memref."""
+    """Return the type of an initial value: a tensor of the memref's shape."""
     return builtin.TensorType(type_.element_type, type_.get_shape())
 
 
 class GetGlobalOp(XetlOp, name="memref.get_global", traits=[traits.Pure()]):
-    """The memory called ``name``."""
+    """Return the memory of the global ``name``."""
 
     symbol = prop_def(builtin.FlatSymbolRefAttrConstr, prop_name="name")
     result = result_def(builtin.MemRefType)

@@ -1,4 +1,4 @@
-"""Views of memory: other sizes, strides, offsets, types; nothing is copied.
+"""Views of memory with other sizes, strides, offsets or types; nothing is copied.
 
 Source: MLIR, `memref` dialect.
 """
@@ -35,7 +35,7 @@ def _elements_of(type_: Attribute) -> Attribute | None:
 
 
 class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
-    """The same memory under a compatible type, also one of unknown rank."""
+    """A view of the same memory with a compatible type, which may be unranked."""
 
     source = irdl.operand_def(builtin.MemRefType | builtin.UnrankedMemRefType)
     result = irdl.result_def(builtin.MemRefType | builtin.UnrankedMemRefType)
@@ -57,7 +57,7 @@ class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
 
 
 class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast", traits=[Pure()]):
-    """The same memory, named in another memory space."""
+    """A view of the same memory in another memory space."""
 
     source = irdl.operand_def(builtin.MemRefType)
     result = irdl.result_def(builtin.MemRefType)
@@ -95,17 +95,17 @@ class ExtractStridedMetadataOp(
 
     @property
     def offset(self) -> SSAValue:
-        """Elements from the start of the buffer."""
+        """The offset from the start of the buffer, in elements."""
         return self.results[1]
 
     @property
     def sizes(self) -> Sequence[SSAValue]:
-        """One extent a dimension."""
+        """The extent of each dimension."""
         return self.results[2 : 2 + self._rank]
 
     @property
     def strides(self) -> Sequence[SSAValue]:
-        """One stride a dimension, in elements."""
+        """The stride of each dimension, in elements."""
         return self.results[2 + self._rank :]
 
     @property
@@ -114,7 +114,7 @@ class ExtractStridedMetadataOp(
 
 
 class _StridedView(XetlOp, traits=[Pure()]):
-    """Elements from offsets on, as many as sizes say, strides apart."""
+    """A view given by offsets, sizes and strides."""
 
     source = irdl.operand_def(builtin.MemRefType)
     offsets = sizes = strides = irdl.var_operand_def(builtin.IndexType)
@@ -133,13 +133,13 @@ class _StridedView(XetlOp, traits=[Pure()]):
         return self.mixed_offsets, self.mixed_sizes, self.mixed_strides
 
     def verify_element(self) -> None:
-        """Check that the elements are those of the source."""
+        """Check that the view keeps the element type of the source."""
         keeps = element_of(self.source.type) == self.result.type.element_type
         check(keeps, "a view keeps the element type")
 
 
 class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
-    """A view with a new offset, sizes and strides; the old ones are forgotten."""
+    """A view with a new offset, sizes and strides, which replace the old ones."""
 
     assembly_format = (
         "$source `to` `offset` `` `:` custom<DynamicIndexList>($offsets, "
@@ -157,7 +157,15 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
         strides: Sequence[Index],
         space: Attribute | None = None,
     ) -> Self:
-        """A view whose type knows what is a number, in the space of the source."""
+        """Return a view; ints among the numbers become static parts of its type.
+
+        Args:
+            source: a memref.
+            offset: in elements, from the origin of the memory.
+            sizes: one for each dimension.
+            strides: one for each dimension, in elements.
+            space: the memory space; by default that of the source.
+        """
         old = memref_type(source)
         shape = [n if isinstance(n, int) else builtin.DYNAMIC_INDEX for n in sizes]
         first, *steps = (n if isinstance(n, int) else None for n in (offset, *strides))
@@ -168,7 +176,6 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
         return cls(source, [offset], sizes, strides, type_)
 
     def verify_(self) -> None:
-        self.verify_lists()
         rank, lists = self.result.type.get_num_dims(), self.mixed_lists
         fits = [len(each) for each in lists] == [1, rank, rank]
         check(fits, "expected one offset, {} sizes and {} strides", rank, rank)
@@ -176,7 +183,7 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
 
 
 class SubviewOp(_StridedView, name="memref.subview"):
-    """A part of a memref."""
+    """A view of a part of a memref."""
 
     assembly_format = (
         "$source `` custom<DynamicIndexList>($offsets, $static_offsets) "
@@ -187,7 +194,7 @@ class SubviewOp(_StridedView, name="memref.subview"):
 
     @property
     def kept_dims(self) -> list[int]:
-        """The dimensions that the result has: some of static size 1 may be dropped."""
+        """The dimensions that the result keeps; others have the static size 1."""
         shape, kept = self.result.type.get_shape(), list[int]()
         spare = len(self.mixed_sizes) - len(shape)
         for dim, size in enumerate(self.mixed_sizes):
@@ -199,7 +206,6 @@ class SubviewOp(_StridedView, name="memref.subview"):
         return kept
 
     def verify_(self) -> None:
-        self.verify_lists()
         rank = memref_type(self.source).get_num_dims()
         fits = {len(each) for each in self.mixed_lists} == {rank}
         check(fits, "expected {} offsets, sizes and strides", rank)
@@ -209,7 +215,7 @@ class SubviewOp(_StridedView, name="memref.subview"):
 
 
 class ViewOp(XetlOp, name="memref.view", traits=[Pure()]):
-    """Bytes seen as a matrix, from a byte offset on."""
+    """A view of bytes, from a byte offset on, as elements of another type."""
 
     source = irdl.operand_def(builtin.MemRefType)
     byte_shift = irdl.operand_def(builtin.IndexType)
@@ -246,7 +252,7 @@ class TransposeOp(
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """Result dimension i is dimension ``dims[i]`` of the source."""
+        """The permutation: result dimension i is ``dims[i]`` of the source."""
         results = self.permutation.data.results
         return tuple(e.position for e in results if isinstance(e, AffineDimExpr))
 
@@ -260,7 +266,7 @@ _Lists = Sequence[Sequence[int]]
 
 
 def groups_attribute(groups: _Lists) -> builtin.ArrayAttr[Attribute]:
-    """Undo `groups_of`."""
+    """Return the attribute for groups of dimensions; the inverse of `groups_of`."""
     return builtin.ArrayAttr(
         [
             builtin.ArrayAttr([builtin.IntegerAttr(dim, builtin.i64) for dim in group])
@@ -270,7 +276,7 @@ def groups_attribute(groups: _Lists) -> builtin.ArrayAttr[Attribute]:
 
 
 def groups_of(attribute: Attribute) -> list[list[int]]:
-    """The dimensions of the longer shape, by those of the shorter one."""
+    """Return, for each dimension of the shorter shape, those of the longer shape."""
     parts = attribute.data if is_array(attribute) else ()
     return [
         [each.value.data for each in part if is_integer_attr(each)]
@@ -306,12 +312,12 @@ class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
 
     @property
     def groups(self) -> list[list[int]]:
-        """The dimensions of the longer shape, by those of the shorter one."""
+        """For each dimension of the shorter shape, those of the longer shape."""
         return groups_of(self.reassociation)
 
 
 class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()]):
-    """Dimensions that lie one behind the other as one."""
+    """A view that merges groups of contiguous dimensions."""
 
     result = irdl.result_def(builtin.MemRefType)
 
@@ -325,7 +331,7 @@ class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()])
 
 
 class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
-    """One dimension as several, the last of them the fastest."""
+    """A view that splits dimensions; the last one of a group varies fastest."""
 
     src = irdl.operand_def(builtin.MemRefType)
     output_shape = irdl.var_operand_def(builtin.IndexType)
@@ -343,14 +349,13 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
     """The extents of the result."""
 
     def verify_(self) -> None:
-        self.verify_lists()
         _check_groups(self.groups, memref_type(self.result), memref_type(self.src))
         fits = len(self.sizes) == memref_type(self.result).get_num_dims()
         check(fits, "expected an extent for each dimension of {}", self.result.type)
 
 
 class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment", traits=[Pure()]):
-    """The same memory, whose address is known to be a multiple of ``alignment``."""
+    """The same memory, with the promise of an address that ``alignment`` divides."""
 
     memref = irdl.operand_def(builtin.MemRefType)
     alignment = irdl.prop_def(builtin.IntegerAttr[builtin.I32])

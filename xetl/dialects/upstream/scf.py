@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class ConditionOp(XetlOp, name="scf.condition", traits=[IsTerminator(), Pure()]):
-    """End of a while loop's "before" region: go on, with these values?"""
+    """End the "before" region of a while loop: whether to go on, with which values."""
 
     condition = irdl.operand_def(i1)
     arguments = irdl.var_operand_def()
@@ -76,9 +76,10 @@ def _check_yield(region: Region, expected: Sequence[Attribute], what: str) -> No
 class ForOp(
     XetlOp, name="scf.for", traits=[RecursiveMemoryEffect(), RecursivelySpeculatable()]
 ):
-    """Run the body for lower, lower + step, ... < upper, carrying ``iter_args``.
+    """Run the body for lower, lower + step, ... < upper.
 
-    The block takes the counter and then the carried values.
+    The block takes the counter, and then the loop-carried values. ``init_args`` are the
+    first of these.
     """
 
     lower_bound = upper_bound = step = irdl.operand_def()
@@ -147,7 +148,7 @@ class ForOp(
 class IfOp(
     XetlOp, name="scf.if", traits=[RecursiveMemoryEffect(), RecursivelySpeculatable()]
 ):
-    """One of two regions; without results the second one may be empty."""
+    """Run one of two regions; if there are no results, the second one may be empty."""
 
     condition = irdl.operand_def(i1)
     then_region = irdl.region_def("single_block")
@@ -253,7 +254,7 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
 class ExecuteRegionOp(
     XetlOp, name="scf.execute_region", traits=[RecursiveMemoryEffect()]
 ):
-    """Run the region once and give what it yields."""
+    """Run the region once; the results are the values that it yields."""
 
     region = irdl.region_def()
     res = irdl.var_result_def()
@@ -275,7 +276,7 @@ class ExecuteRegionOp(
 
 
 class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffect()]):
-    """The region of the case that equals the argument, else the default one."""
+    """Run the region of the case that equals the argument, else the default region."""
 
     arg = irdl.operand_def(IndexType)
     cases = irdl.prop_def(DenseArrayBase)

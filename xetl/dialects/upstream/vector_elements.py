@@ -1,7 +1,7 @@
-"""Vectors made of elements of others: masks, slices, shuffles, outer products.
+"""Operations on elements of vectors: masks, slices, shuffles, outer products.
 
-`splat`, `extractelement` and `insertelement` are of earlier versions, which texts still
-have.  Source: MLIR, `vector` dialect.
+`splat`, `extractelement` and `insertelement` belong to earlier versions of MLIR, but
+texts still use them.  Source: MLIR, `vector` dialect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..type_rules import like
 
 
 class _MaskOp(XetlOp, traits=[Pure()]):
-    """A mask by bounds."""
+    """A mask given by bounds."""
 
     def verify_(self) -> None:
         op: Any = self
@@ -82,7 +82,7 @@ def _check_inside(
 class ExtractStridedSliceOp(
     XetlOp, name="vector.extract_strided_slice", traits=[Pure()]
 ):
-    """``sizes`` elements from ``offsets`` on, ``strides`` apart (1 in MLIR)."""
+    """Extract a slice of ``sizes`` from ``offsets`` on; MLIR has only strides of 1."""
 
     source = irdl.operand_def(builtin.VectorType)
     offset_list = irdl.prop_def(builtin.ArrayAttr, prop_name="offsets")
@@ -112,17 +112,17 @@ class ExtractStridedSliceOp(
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Where the slice starts, in the leading dimensions."""
+        """The start of the slice in the leading dimensions."""
         return _tuple(self.offset_list)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The extents of the slice, in the leading dimensions."""
+        """The extents of the slice in the leading dimensions."""
         return _tuple(self.size_list)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """How far apart its elements are, in the leading dimensions."""
+        """The strides of the slice in the leading dimensions."""
         return _tuple(self.stride_list)
 
     def verify_(self) -> None:
@@ -137,7 +137,7 @@ class ExtractStridedSliceOp(
 
 
 class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[Pure()]):
-    """``dest`` with the elements from ``offsets`` on replaced; all strides are 1."""
+    """Replace the elements of ``dest`` from ``offsets`` on; all strides are 1."""
 
     value = dest = irdl.operand_def(builtin.VectorType)
     offset_list = irdl.prop_def(builtin.ArrayAttr, prop_name="offsets")
@@ -159,7 +159,7 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[P
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Where the value goes, one offset a dimension of ``dest``."""
+        """The position of the value: an offset for each dimension of ``dest``."""
         return _tuple(self.offset_list)
 
     def verify_(self) -> None:
@@ -181,7 +181,7 @@ def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:
 
 
 class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
-    """Rows of two vectors in the order of ``mask``; -1 is any value."""
+    """Select rows of two vectors in the order of ``mask``; -1 is an undefined row."""
 
     v1 = v2 = irdl.operand_def(builtin.VectorType)
     mask = irdl.prop_def(builtin.DenseArrayBase)
@@ -198,7 +198,7 @@ class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
 
 
 class FromElementsOp(XetlOp, name="vector.from_elements", traits=[Pure()]):
-    """A vector of scalars, row by row."""
+    """Make a vector of scalars in row-major order."""
 
     elements = irdl.var_operand_def(like("result", element_type))
     result = irdl.result_def(builtin.VectorType)
@@ -240,7 +240,7 @@ def _elements(type_: Attribute) -> list[Attribute]:
 
 
 class InterleaveOp(XetlOp, name="vector.interleave", traits=[Pure()]):
-    """Elements of two vectors in turns, along the last dimension."""
+    """Interleave the elements of two vectors along the last dimension."""
 
     lhs = irdl.operand_def(builtin.VectorType)
     rhs = irdl.operand_def(like("lhs", base=builtin.VectorType))
@@ -250,7 +250,7 @@ class InterleaveOp(XetlOp, name="vector.interleave", traits=[Pure()]):
 
 
 class DeinterleaveOp(XetlOp, name="vector.deinterleave", traits=[Pure()]):
-    """Elements at even and at odd places of the last dimension."""
+    """Separate the elements at even and odd positions of the last dimension."""
 
     source = irdl.operand_def(builtin.VectorType)
     res = irdl.var_result_def(like("source", _halves, base=builtin.VectorType))
@@ -265,7 +265,7 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave", traits=[Pure()]):
 
 
 class OuterproductOp(XetlOp, name="vector.outerproduct", traits=[Pure()]):
-    """``lhs[i] * rhs[j] + acc[i, j]``; a scalar on the right scales the left side."""
+    """``lhs[i] * rhs[j] + acc[i, j]``; a scalar ``rhs`` scales ``lhs``."""
 
     lhs = irdl.operand_def(builtin.VectorType)
     rhs = irdl.operand_def()
@@ -289,7 +289,7 @@ class OuterproductOp(XetlOp, name="vector.outerproduct", traits=[Pure()]):
 
 
 class SplatOp(XetlOp, name="vector.splat", traits=[Pure()]):
-    """One number everywhere; now `vector.broadcast`."""
+    """Set all elements to one number; now `vector.broadcast`."""
 
     input = irdl.operand_def(like("result", element_type))
     result = irdl.result_def(builtin.VectorType)
@@ -298,7 +298,7 @@ class SplatOp(XetlOp, name="vector.splat", traits=[Pure()]):
 
 
 class ExtractelementOp(XetlOp, name="vector.extractelement", traits=[Pure()]):
-    """One element of a vector of rank 1 or 0; now `vector.extract`."""
+    """Extract one element of a vector of rank 1 or 0; now `vector.extract`."""
 
     vector = irdl.operand_def(builtin.VectorType)
     position = irdl.opt_operand_def()
@@ -310,7 +310,7 @@ class ExtractelementOp(XetlOp, name="vector.extractelement", traits=[Pure()]):
 
 
 class InsertelementOp(XetlOp, name="vector.insertelement", traits=[Pure()]):
-    """A vector of rank 1 or 0 with one element replaced; now `vector.insert`."""
+    """Replace one element of a vector of rank 1 or 0; now `vector.insert`."""
 
     source = irdl.operand_def(like("dest", element_type))
     dest = irdl.operand_def(builtin.VectorType)
@@ -324,7 +324,7 @@ class InsertelementOp(XetlOp, name="vector.insertelement", traits=[Pure()]):
 
 
 class ToElementsOp(XetlOp, name="vector.to_elements", traits=[Pure()]):
-    """All elements of a vector as scalars, row by row."""
+    """Return all elements of a vector as scalars, in row-major order."""
 
     source = irdl.operand_def(builtin.VectorType)
     elements = irdl.var_result_def(like("source", _elements))

@@ -1,4 +1,4 @@
-"""Vectors from memory and to memory; transfers pad at its edges.
+"""Loads and stores of vectors; transfers pad elements outside of the memref.
 
 Source: MLIR, `vector` dialect.
 """
@@ -30,7 +30,7 @@ from ..type_rules import like
 
 
 def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -> None:
-    """Check indices against the memref, and its element type against the vector's."""
+    """Check the number of indices, and that memref and vector have one element type."""
     type_ = memref_type(base)
     rank = type_.get_num_dims()
     check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
@@ -44,7 +44,7 @@ def _mask_of(vector: Attribute) -> Attribute:
 
 
 class _Access(XetlOp):
-    """Moves the vector ``MOVED`` from or to the memref ``base``, at ``indices``."""
+    """An access that moves the vector ``MOVED`` from or to ``base[indices]``."""
 
     MOVED = "result"
 
@@ -54,7 +54,7 @@ class _Access(XetlOp):
 
 
 class LoadOp(_Access, name="vector.load", traits=[MemoryReadEffect()]):
-    """Consecutive elements of the last dimension(s); all must lie inside."""
+    """Load consecutive elements of the last dimension(s); all must be inside."""
 
     base = irdl.operand_def(builtin.MemRefType)
     indices = irdl.var_operand_def(builtin.IndexType)
@@ -67,7 +67,7 @@ class LoadOp(_Access, name="vector.load", traits=[MemoryReadEffect()]):
 
 
 class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
-    """Write consecutive elements; all must lie inside."""
+    """Store consecutive elements; all must be inside."""
 
     MOVED = "value"
 
@@ -83,7 +83,7 @@ class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
 
 
 class MaskedloadOp(_Access, name="vector.maskedload", traits=[MemoryReadEffect()]):
-    """Elements where the mask is set, else those of ``pass_thru``."""
+    """Load the elements whose mask is set; the others come from ``pass_thru``."""
 
     base = irdl.operand_def(builtin.MemRefType)
     indices = irdl.var_operand_def(builtin.IndexType)
@@ -99,7 +99,7 @@ class MaskedloadOp(_Access, name="vector.maskedload", traits=[MemoryReadEffect()
 
 
 class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffect()]):
-    """Write the elements where the mask is set."""
+    """Store the elements whose mask is set."""
 
     MOVED = "value"
 
@@ -116,7 +116,7 @@ class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffec
 
 
 class GatherOp(_Access, name="vector.gather", traits=[MemoryReadEffect()]):
-    """Elements at ``index_vec`` from the base, where the mask is set."""
+    """Load the elements at the offsets ``index_vec`` whose mask is set."""
 
     base = irdl.operand_def(builtin.MemRefType)
     indices = irdl.var_operand_def(builtin.IndexType)
@@ -142,7 +142,7 @@ class GatherOp(_Access, name="vector.gather", traits=[MemoryReadEffect()]):
 
 
 class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):
-    """Write elements at ``index_vec`` from the base, where the mask is set."""
+    """Store the elements whose mask is set, at the offsets ``index_vec``."""
 
     MOVED = "value"
 
@@ -167,7 +167,7 @@ def _flags(values: Sequence[bool]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
 
 
 def _defaults(vector: str) -> Defaults:
-    """The last dimensions of memory, nothing known to lie inside."""
+    """Return defaults: a map of the last dimensions, and in_bounds of all false."""
 
     def make(types: Mapping[str, Attribute]) -> dict[str, Attribute]:
         rank = len(shape_of(types[vector]))
@@ -201,7 +201,7 @@ class _TransferOp(_Access, makers={"in_bounds": _flags}):
 class TransferReadOp(
     _TransferOp, name="vector.transfer_read", traits=[MemoryReadEffect()]
 ):
-    """Elements from ``indices`` on; ``padding`` outside or where masked off."""
+    """Load elements from ``indices`` on: ``padding`` if outside or masked off."""
 
     base = irdl.operand_def(builtin.MemRefType)
     indices = irdl.var_operand_def(builtin.IndexType)
@@ -220,7 +220,7 @@ class TransferReadOp(
 class TransferWriteOp(
     _TransferOp, name="vector.transfer_write", traits=[MemoryWriteEffect()]
 ):
-    """Write from ``indices`` on what lies inside and is not masked off."""
+    """Store from ``indices`` on the elements that are inside and not masked off."""
 
     MOVED = "value"
 

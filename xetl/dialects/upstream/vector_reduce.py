@@ -38,7 +38,7 @@ def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
 
 
 class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
-    """All elements of a vector of rank 1 combined, and ``acc`` too."""
+    """Reduce a vector of rank 1 and combine the result with ``acc``."""
 
     kind = irdl.prop_def(CombiningKindAttr)
     source = irdl.operand_def(VectorType)
@@ -58,7 +58,7 @@ class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
 
 
 class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
-    """Elements combined along some dimensions, which disappear, and with ``acc``."""
+    """Reduce a vector along some dimensions, and combine the result with ``acc``."""
 
     kind = irdl.prop_def(CombiningKindAttr)
     source = irdl.operand_def(VectorType)
@@ -73,7 +73,7 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The dimensions that disappear."""
+        """The dimensions that are reduced; the result does not have them."""
         return base.ints_of(self.reduction_dims)
 
     def verify_(self) -> None:
@@ -110,7 +110,7 @@ def _map(dims: Sequence[int], rank: int) -> AffineMapAttr:
 
 @irdl.irdl_attr_definition(init=False)
 class IteratorTypeAttr(WordAttr):
-    """``#vector.iterator_type<parallel>``; in custom text just ``"parallel"``."""
+    """``#vector.iterator_type<parallel>``; ``"parallel"`` in the custom format."""
 
     name = "vector.iterator_type"
     WORDS: ClassVar[tuple[str, ...]] = ("parallel", "reduction")
@@ -123,9 +123,9 @@ def _iterator(found: Attribute) -> Attribute:
 
 
 class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
-    """Sum of products over the reduction iterators, added to ``acc``.
+    """Add to ``acc`` the sum of products over the reduction iterators.
 
-    ``indexing_maps`` says which iterators index lhs, rhs and acc.
+    ``indexing_maps`` gives the iterators that index lhs, rhs and acc.
     """
 
     lhs = rhs = irdl.operand_def(VectorType)
@@ -154,7 +154,7 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
 
     @property
     def maps(self) -> tuple[tuple[int, ...], ...]:
-        """For lhs, rhs and acc: the iterator of each dimension."""
+        """The iterator of each dimension, for lhs, rhs and acc."""
         return tuple(
             tuple(e.position for e in m.data.results if isinstance(e, AffineDimExpr))
             for m in self.indexing_maps

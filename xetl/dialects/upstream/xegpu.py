@@ -1,8 +1,8 @@
 """The few `xegpu` operations that XeTile modules from text contain.
 
-Named barriers let subgroups of a workgroup wait for one another; a fence says which
-memory it orders, and who sees it; a compile hint does nothing.  The rest of `xegpu`
-belongs to its backend.  Source: MLIR 22, `xegpu` dialect.
+Subgroups of a workgroup wait for each other at named barriers.  A fence orders accesses
+to a memory, for the threads of a scope.  A compile hint does nothing at run time.  All
+other operations of `xegpu` belong to its backend.  Source: MLIR 22, `xegpu` dialect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..traits import READS_AND_WRITES
 
 @irdl_attr_definition(init=False)
 class MemorySpaceAttr(WordAttr, ir.SpacedOpaqueSyntaxAttribute):
-    """``#xegpu<memory_space slm>``: global memory, or that of a workgroup."""
+    """``#xegpu<memory_space slm>``: global memory, or shared memory of a workgroup."""
 
     name = "xegpu.memory_space"
     WORDS: ClassVar[tuple[str, ...]] = ("global", "slm")
@@ -28,9 +28,9 @@ class MemorySpaceAttr(WordAttr, ir.SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition(init=False)
 class FenceScopeAttr(WordAttr, ir.SpacedOpaqueSyntaxAttribute):
-    """``#xegpu<fence_scope gpu>``: who sees what was written before a fence.
+    """``#xegpu<fence_scope gpu>``: which threads see the writes before a fence.
 
-    ``system`` is ours: the host and other devices as well.
+    ``system``, our addition, means the host and other devices, too.
     """
 
     name = "xegpu.fence_scope"
@@ -45,11 +45,11 @@ class NbarrierType(ir.ParametrizedAttribute, ir.TypeAttribute):
 
 
 class _EffectOp(XetlOp, traits=READS_AND_WRITES):
-    """It touches no memory, but may be neither removed, merged nor moved."""
+    """An operation that does not access memory, but must not be removed or moved."""
 
 
 class AllocNbarrierOp(_EffectOp, name="xegpu.alloc_nbarrier"):
-    """How many named barriers the kernel uses."""
+    """Declare how many named barriers the kernel uses."""
 
     nbarrier_num = prop_def(IntegerAttr[I64])
 
@@ -57,7 +57,7 @@ class AllocNbarrierOp(_EffectOp, name="xegpu.alloc_nbarrier"):
 
 
 class InitNbarrierOp(_EffectOp, name="xegpu.init_nbarrier"):
-    """A named barrier for a number of subgroups."""
+    """Make a named barrier for a number of subgroups."""
 
     nbarrier_id = participant_thread_num = operand_def()
     result = result_def(NbarrierType)
@@ -85,13 +85,13 @@ class NbarrierWaitOp(_EffectOp, name="xegpu.nbarrier_wait"):
 
 
 class CompileHintOp(_EffectOp, name="xegpu.compile_hint"):
-    """Nothing: keeps a compiler from moving code."""
+    """Keep a compiler from moving code; it does nothing at run time."""
 
     assembly_format = "attr-dict"
 
 
 class FenceOp(XetlOp, name="xegpu.fence", traits=READS_AND_WRITES):
-    """What was written before is seen before what is written after."""
+    """Order memory accesses: writes before it are seen before those after it."""
 
     memory_kind = prop_def(MemorySpaceAttr)
     fence_scope = prop_def(FenceScopeAttr)

@@ -1,8 +1,8 @@
 """The XeTile dialect: tiles in memory, and operations on tile values.
 
-Source: the two XeTile RFCs.  `attributes` and `types` say what a tile is;
-`memory_ops`, `value_ops` and `debug_ops` hold the operations, `syntax` the directives
-of their formats, `verifiers` their rules.
+Source: the two XeTile RFCs. `attributes` and `types` define tiles. `memory_ops`,
+`value_ops` and `debug_ops` hold the operations, `syntax` the directives of their
+formats, `verifiers` their rules.
 """
 
 from __future__ import annotations

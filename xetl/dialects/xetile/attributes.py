@@ -3,16 +3,17 @@
 Source: XeTile RFC, "Workgroup Level XeTile extension" and "load_gather"; the text
 form is that of the last released dialect (docs/xetile.md, section 4).
 
-``#xetile.layout`` is a map of any rank, down to lanes, with a choice of how ids count.
-``#xetile.wg_map`` says the same of the plain case; `layout_of` and `attribute_of` go
-between either and what the passes reckon with (`xetl.language.distribution`).
+``#xetile.layout`` is a map of any rank, down to lanes, with a choice of the order of
+ids. ``#xetile.wg_map`` is the short form for the plain case. `layout_of` and
+`attribute_of` convert both to and from the layouts that the passes use
+(`xetl.language.distribution`).
 Source: the RFC on layouts that reach down to lanes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Operation
@@ -84,9 +85,9 @@ class WgMapAttr(_PairOfPairs):
         return int_tuple(self.data)
 
     def problem_with(self, shape: Sequence[int]) -> str | None:
-        """Why this map cannot distribute ``shape``; None if it can.
+        """Return why this map cannot distribute ``shape``. Return None if it can.
 
-        Other ranks than two are only hinted at.
+        For other ranks than two a map is only a hint, which is not checked.
         """
         if len(shape) != 2:
             return None
@@ -122,25 +123,22 @@ class SgMapAttr(_PairOfPairs):
 
 
 def _parse_wg_map(parser: AttrParser) -> Attribute:
-    position = parser.pos
-    found = parser.parse_optional_attribute()
-    return nested_map(parser, position, found, WgMapAttr)
+    return _parse_nested(parser, WgMapAttr)
 
 
 def parse_sg_map(parser: AttrParser) -> Attribute:
     """Parse an sg_map, with or without its ``#xetile.sg_map`` prefix."""
+    return _parse_nested(parser, SgMapAttr)
+
+
+def _parse_nested(
+    parser: AttrParser, expected: type[_PairOfPairs], *others: type[Attribute]
+) -> Attribute:
+    """Parse a map with or without its prefix, or one of ``others``."""
     position = parser.pos
     found = parser.parse_optional_attribute()
-    return nested_map(parser, position, found, SgMapAttr)
-
-
-def nested_map(
-    parser: AttrParser,
-    position: int,
-    found: Attribute | None,
-    expected: type[_PairOfPairs],
-) -> Attribute:
-    """The map that was ``found`` at a position, or the one without prefix there."""
+    if isinstance(found, others):
+        return found
     if found is None:
         return expected.new(expected.parse_parameters(parser))
     if isinstance(found, XeMapAttr):
@@ -181,9 +179,9 @@ CACHE_HINTS = (
 
 @irdl_attr_definition(init=False)
 class CacheHintAttr(WordAttr):
-    """``#xetile.cache_hint<cached>``: what one cache level should do.
+    """``#xetile.cache_hint<cached>``: a hint for one cache level.
 
-    Source: the released XeTile dialect; a hint never changes a value.
+    A hint never changes a value. Source: the released XeTile dialect.
     """
 
     name = "xetile.cache_hint"
@@ -215,30 +213,21 @@ class LayoutAttr(StructAttr):
     order_list: IntList = param_def()
 
     def __init__(self, layout: Layout) -> None:
-        super().__init__(
-            int_list(layout.sg_layout),
-            int_list(layout.sg_data),
-            _optional_list(layout.inst_data),
-            _optional_list(layout.lane_layout),
-            _optional_list(layout.lane_data),
-            int_list(layout.order),
-        )
+        lists = (getattr(layout, name) for name in self.FIELDS)
+        super().__init__(*(NoneAttr() if x is None else int_list(x) for x in lists))
 
     @property
     def layout(self) -> Layout:
-        """The same as plain numbers."""
-        return Layout(
-            int_tuple(self.subgroups),
-            int_tuple(self.data),
-            _optional_tuple(self.instruction),
-            _optional_tuple(self.lanes),
-            _optional_tuple(self.lane),
-            int_tuple(self.order_list),
+        """The layout as plain numbers."""
+        lists: Any = (
+            None if isinstance(each, NoneAttr) else int_tuple(cast(IntList, each))
+            for each in self.parameters
         )
+        return Layout(*lists)
 
     @property
     def lists(self) -> list[tuple[int, ...]]:
-        """What a wg_map has, too: the layout, then the data."""
+        """The two lists that a wg_map has as well: the layout, then the data."""
         return [self.sg_layout, self.sg_data]
 
     @property
@@ -252,9 +241,9 @@ class LayoutAttr(StructAttr):
         return int_tuple(self.data)
 
     def problem_with(self, shape: Sequence[int]) -> str | None:
-        """Why this layout cannot distribute ``shape``; None if it can.
+        """Return why this layout cannot distribute ``shape``. Return None if it can.
 
-        As with a wg_map, ranks that are neither two nor its own are only hinted at.
+        For ranks that are neither two nor its own a layout is only a hint, as a wg_map.
         """
         layout = self.layout
         if len(shape) not in (2, layout.rank):
@@ -264,7 +253,7 @@ class LayoutAttr(StructAttr):
 
     @classmethod
     def defaults(cls, given: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
-        """The order is row-major."""
+        """Return the default fields: the order is row-major."""
         rank = len(cast(IntList, given["sg_layout"]))
         return {**super().defaults(given), "order": int_list(row_major(rank))}
 
@@ -274,11 +263,11 @@ class LayoutAttr(StructAttr):
 
 
 WorkgroupMap: TypeAlias = WgMapAttr | LayoutAttr
-"""What a `wg_map` may be, wherever one is written."""
+"""The attributes that a `wg_map` may be."""
 
 
 def layout_of(attribute: WorkgroupMap | XeMapAttr) -> Layout:
-    """What a map says; an xe_map must have a part for the workgroup."""
+    """Return the layout of a map; an xe_map must have a part for the workgroup."""
     if isinstance(attribute, LayoutAttr):
         return attribute.layout
     if isinstance(attribute, WgMapAttr):
@@ -297,7 +286,7 @@ def layout_of(attribute: WorkgroupMap | XeMapAttr) -> Layout:
 
 
 def attribute_of(layout: Layout) -> WorkgroupMap:
-    """A map that says ``layout``: a wg_map where that is enough."""
+    """Return ``layout`` as an attribute: a wg_map if that is enough."""
     plain = Layout(layout.sg_layout, layout.sg_data)
     if layout.rank == 2 and layout == plain:
         return WgMapAttr(layout.sg_layout, layout.sg_data)
@@ -305,7 +294,7 @@ def attribute_of(layout: Layout) -> WorkgroupMap:
 
 
 def wg_map_of(op: Operation, name: str = "map") -> WorkgroupMap | None:
-    """The workgroup map that an operation of any dialect carries as ``name``."""
+    """Return the workgroup map in the attribute ``name`` of any operation, or None."""
     found = op.attributes.get(name)
     if isinstance(found, XeMapAttr):
         found = found.wg
@@ -314,16 +303,4 @@ def wg_map_of(op: Operation, name: str = "map") -> WorkgroupMap | None:
 
 def parse_map(parser: AttrParser) -> Attribute:
     """Parse a `WorkgroupMap`; a wg_map may leave out its ``#xetile.wg_map``."""
-    position = parser.pos
-    found = parser.parse_optional_attribute()
-    if isinstance(found, LayoutAttr):
-        return found
-    return nested_map(parser, position, found, WgMapAttr)
-
-
-def _optional_list(values: Sequence[int] | None) -> IntList | NoneAttr:
-    return NoneAttr() if values is None else int_list(values)
-
-
-def _optional_tuple(values: IntList | NoneAttr) -> tuple[int, ...] | None:
-    return None if isinstance(values, NoneAttr) else int_tuple(values)
+    return _parse_nested(parser, WgMapAttr, LayoutAttr)

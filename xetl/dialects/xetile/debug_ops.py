@@ -1,6 +1,6 @@
-"""Printing and checking while a kernel runs.
+"""Operations that print and check values while a kernel runs.
 
-Source: `gpu.printf` and `cf.assert` of MLIR, whose texts cannot hold values of vectors.
+Source: `gpu.printf` and `cf.assert` of MLIR, whose texts cannot show vectors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..traits import READS_AND_WRITES
 
 
 def count_fields(template: str) -> int | None:
-    """How many values a text takes; None if it is not well formed.
+    """Return the number of fields in a text. Return None if the text is malformed.
 
     Fields are those of Python's ``str.format``, in order and without names: ``{}``,
     ``{:.3f}``; ``{{`` and ``}}`` are braces.
@@ -43,7 +43,10 @@ def count_fields(template: str) -> int | None:
 
 
 def wrong_format(template: str, types: Sequence[Attribute]) -> tuple[int, str] | None:
-    """The first value of ``types`` that its field cannot show, and why not."""
+    """Return the first of ``types`` that its field cannot format, and the reason.
+
+    Return None if all fields fit.
+    """
     parts = string.Formatter().parse(template)
     formats = [spec or "" for _, name, spec, _ in parts if name is not None]
     for i, (spec, type_) in enumerate(zip(formats, types)):
@@ -59,9 +62,9 @@ def wrong_format(template: str, types: Sequence[Attribute]) -> tuple[int, str] |
     return None
 
 
-# Neither removed nor moved across other effects.
+# The traits keep it from being removed, or moved across other effects.
 class _TextOp(XetlOp, traits=READS_AND_WRITES):
-    """A text and values for its fields."""
+    """An operation with a text and values for its fields."""
 
     arguments = var_operand_def()
     template = prop_def(StringAttr)
@@ -84,7 +87,7 @@ _TEXT = "$template (`(` $arguments^ `)`)? attr-dict (`:` type($arguments)^)?"
 
 
 class PrintOp(_TextOp, name="xetile.print"):
-    """Print a line: ``template``, its fields filled with the values.
+    """Print a line: ``template`` with its fields replaced by the values.
 
     Each program of the grid prints its own lines, in its own order.  Scalars (index,
     i64, f64, i1) are formatted as Python formats an int, float or bool; vectors of
@@ -98,12 +101,12 @@ class PrintOp(_TextOp, name="xetile.print"):
 class AssertOp(_TextOp, name="xetile.assert"):
     """Stop the program unless ``condition`` holds; the text is that of `PrintOp`.
 
-    What the program stored before stays stored; other programs may still run.  The
-    launch fails with the text and the location of the operation.  What is ``assumed``
-    is asked by the interpreter alone.
+    Earlier stores of the program stay; other programs may still run.  The launch fails
+    with the text and the location of the operation.  Only the interpreter checks a
+    condition that is ``assumed``.
     """
 
-    # In the order of the text: those of a base class would come last.
+    # Redeclared for the order of the text: inherited operands would come last.
     condition = operand_def(i1)
     arguments = var_operand_def()
     assumed = opt_prop_def(UnitAttr)
@@ -112,12 +115,11 @@ class AssertOp(_TextOp, name="xetile.assert"):
 
 
 class BreakpointOp(XetlOp, name="xetile.breakpoint", traits=READS_AND_WRITES):
-    """Let a debugger look at the variables of a kernel; compiled code goes on.
+    """Let a debugger show the variables of a kernel; compiled code does not stop.
 
-    ``names`` are those of the values; a value of any type may be among them.
-    ``unsigned`` lists the vectors whose integers have no sign.  With ``step`` a
-    statement begins, where a debugger stops that steps.  Source: Python,
-    `breakpoint()`.
+    ``names`` are the names of the values, which may have any type.  ``unsigned`` lists
+    the vectors whose integers have no sign.  ``step`` marks the start of a statement,
+    at which a debugger stops in single steps.  Source: Python, `breakpoint()`.
     """
 
     arguments = var_operand_def()

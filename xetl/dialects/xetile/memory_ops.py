@@ -23,8 +23,10 @@ from ..base import (
     element_type,
     ints_of,
     is_integer_attr,
+    is_memref,
     type_of,
 )
+from ..memref_layout import strides_of
 from ..operation import Common, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits, normalize_kind
 from ..traits import READS_AND_WRITES, AccessesTile
@@ -36,7 +38,7 @@ from .verifiers import verify_block, verify_scattered
 
 
 def tile_type(value: Value) -> TileType:
-    """The tile type of ``value``; a TypeError if it is none."""
+    """Return the tile type of ``value``. Raise a TypeError for other types."""
     found = type_of(value)
     if not isinstance(found, TileType):
         raise TypeError(f"expected a tile, found {found}")
@@ -80,14 +82,21 @@ class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
         super().__init__(source, *lists, indices, result_type, **common)
 
     mixed_offsets = MixedList("offsets", "static_offsets")
-    """In elements; () if scattered."""
+    """The offsets in elements; () if scattered."""
     mixed_sizes = MixedList("sizes", "static_sizes")
-    """Of the base matrix; () if the memref is static."""
+    """The sizes of the base matrix; () if the memref is static."""
     mixed_strides = MixedList("strides", "static_strides")
-    """Of the base matrix in elements; () if the memref is static."""
+    """The strides of the base matrix in elements; () if the memref is static."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the base is a memref whose last dimension is contiguous."""
+        base = self.source.type
+        if not is_memref(base):
+            return False
+        return (self.mixed_strides or strides_of(base) or (None,))[-1] == 1
 
     def verify_(self) -> None:
-        self.verify_lists()
         tile, base = self.result.type, self.source.type
         if self.indices is not None:
             if self.mixed_offsets:
@@ -101,14 +110,14 @@ class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
 
 
 def held_vector(type_: Attribute) -> Attribute:
-    """The vector that a tile holds."""
+    """Return the vector type of a tile's elements."""
     if not isinstance(type_, TileType):
         raise TypeError(f"expected a tile, found {type_}")
     return type_.vector_type()
 
 
 def check_vector(what: str, found: Attribute, tile: TileType) -> None:
-    """Check that a vector is what the tile holds."""
+    """Check that a vector type is that of the tile's elements."""
     expected = tile.vector_type()
     check(found == expected, "{} is {}, but the tile holds {}", what, found, expected)
 
@@ -116,7 +125,7 @@ def check_vector(what: str, found: Attribute, tile: TileType) -> None:
 def _check_transposing(
     permutation: builtin.DenseArrayBase, tile: TileType, found: Attribute
 ) -> None:
-    """Check a load that transposes: of one plain vector."""
+    """Check that a transposing load returns one plain vector."""
     dims, vector = list(ints_of(permutation)), tile.vector_type()
     check(dims == [1, 0], "`transpose` must be [1, 0], found {}", dims)
     text = "a load transposes one vector of rank 2, not several or a blocked one"
@@ -138,7 +147,7 @@ def check_padding(padding: Attribute | None, tile: TileType) -> None:
     # An integer also pads floats: the RFC writes `{padding = 0}` on bf16.
     element = tile.element_type
     if is_integer_attr(padding) and isinstance(element, builtin.IntegerType):
-        bits = element.bitwidth  # with or without sign: the elements do not say
+        bits = element.bitwidth  # signed or unsigned: the element type does not say
         fits = -(1 << bits - 1) <= padding.value.data < 1 << bits
     elif is_float(element):
         fits = isinstance(padding, builtin.IntegerAttr | builtin.FloatAttr)
@@ -160,7 +169,7 @@ class TileOp(XetlOp):
 
 
 class TileAccess(TileOp):
-    """An access, with what it asks of the caches."""
+    """An access with cache hints."""
 
     l1_hint = l2_hint = l3_hint = irdl.opt_prop_def(Attribute)
 
@@ -234,7 +243,7 @@ class StoreTileOp(
     Source: XeTile RFC, "store_tile".
     """
 
-    # In the order of the text: those of a base class would come last.
+    # Defined in the order of the text: operands of a base class would come last.
     value = irdl.operand_def(builtin.VectorType)
     tile = irdl.operand_def(TileType)
 
@@ -286,7 +295,6 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure(
     """Rows and columns to move by; () if scattered."""
 
     def verify_(self) -> None:
-        self.verify_lists()
         tile = tile_type(self.tile)
         if not tile.scattered:
             found = len(self.mixed_offsets)
@@ -300,7 +308,7 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure(
 
 
 def unmoved(tile: SSAValue) -> tuple[SSAValue, list[UpdateTileOffsetOp]]:
-    """The tile before updates moved it, and these, the last one first."""
+    """Return the tile before its updates, and the updates, the last one first."""
     moves: list[UpdateTileOffsetOp] = []
     while isinstance(op := tile.owner, UpdateTileOffsetOp):
         moves.append(op)
@@ -381,12 +389,12 @@ class AtomicRmwTileOp(
 
     @property
     def mask(self) -> SSAValue | None:
-        """Which elements are touched; None: all."""
+        """The mask of the elements to update; None: all."""
         return None if self._compares else self.condition
 
     @property
     def expected(self) -> SSAValue | None:
-        """What the elements must be; None: anything."""
+        """The values that the elements must have; None: any values."""
         return self.condition if self._compares else None
 
     @property

@@ -1,6 +1,6 @@
-"""Directives for the text of XeTile, both spellings (docs/xetile.md, section 4).
+"""Directives for the text of XeTile, in both spellings (docs/xetile.md, section 4).
 
-The printer writes the form of the released dialect; the parser takes the RFC's too.
+The printer writes the form of the released dialect; the parser also takes the RFC's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_INDICES = base.ParsedIndices([], base.dense_i64(()))
 
 
 def _parse_arrow(parser: Parser) -> bool:
-    """Parse ``->``, or ``into`` or ``to`` as the RFC writes, if present."""
+    """Parse ``->``, or the RFC's ``into`` or ``to``; return whether there was one."""
     return bool(
         parser.parse_optional_punctuation("->")
         or parser.parse_optional_keyword("into")
@@ -66,7 +66,7 @@ def _check_count(
 
 # Kinds, dimensions and dictionaries ---------------------------------------------------
 
-# What the released dialect calls the maps of source and result.
+# Names of the maps of source and result in the released dialect, and ours.
 MAP_SPELLINGS = {
     **{"map1": "source_map", "map2": "map"},
     **{"wg_map_source": "source_map", "wg_map_result": "map"},
@@ -78,7 +78,8 @@ _BARE_MAPS = re.compile(r"\{\s*#")
 class Maps(Silent):
     """In front of ``attr-dict``: other names of maps, and maps without names, ``{#c}``.
 
-    The latter are the last ones of ``MAPS`` of the operation.  Prints nothing.
+    Maps without names are the last ones of ``MAPS`` of the operation.  The directive
+    prints nothing.
     """
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -121,7 +122,7 @@ class PlainLists(Silent):
 
 
 def _read_kind(parser: Parser) -> Attribute:
-    """``<add>``; also ``"add"``, other spellings, and a comma behind it."""
+    """Parse ``<add>``, ``"add"`` or another spelling, and a comma if one follows."""
     kind = StringAttr(parse_kind(parser))
     parser.parse_optional_punctuation(",")
     return kind
@@ -232,7 +233,7 @@ class OptionalConversion(Conversion):
     def parse_results(
         self, parser: Parser, types: Sequence[Attribute]
     ) -> Sequence[Attribute]:
-        """Parse ``-> type`` if it is there."""
+        """Parse ``-> type`` if present."""
         return [parser.parse_type()] if _parse_arrow(parser) else types
 
 
@@ -272,7 +273,7 @@ class Stored(CustomDirective):
     def order(
         self, parser: Parser, state: ParsingState, types: list[Attribute]
     ) -> None:
-        """Bring the tile behind the vector, and the mask between them, in place."""
+        """Sort ``types`` and the operands in place: vector, mask if any, tile."""
         operands = state.operands
         if len(types) == 3:
             if isinstance(types[1], TileType):

@@ -42,9 +42,54 @@ def _show_map(printer: Printer, value: Attribute) -> None:
         printer.print_attribute(value)
 
 
+class _Encoded:
+    """The properties of a tile's encoding, which the type of the tile has as well."""
+
+    def _encoding(self) -> TileAttr:
+        """Return the encoding; the attribute and the type override this."""
+        raise NotImplementedError
+
+    @property
+    def sg_map(self) -> attributes.SgMapAttr | None:
+        """How a subgroup's data is split among its work items."""
+        found = self._encoding().sg
+        return found if isinstance(found, attributes.SgMapAttr) else None
+
+    @property
+    def wg_map(self) -> attributes.WorkgroupMap | None:
+        """How a workgroup's tile is split among its subgroups."""
+        found = self._encoding().wg
+        return None if isinstance(found, builtin.NoneAttr) else found
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The dimensions, fastest first: (1, 0) is row major."""
+        return int_tuple(self._encoding().order_list)
+
+    @property
+    def array_length(self) -> int:
+        """The number of vectors that a load returns."""
+        return self._encoding().length.data
+
+    @property
+    def memory_space(self) -> int:
+        """0: global memory; 3: memory shared by a workgroup."""
+        return self._encoding().space.data
+
+    @property
+    def scattered(self) -> bool:
+        """Whether each element has its own offset."""
+        return bool(self._encoding().scatter.data)
+
+    @property
+    def inner_blocks(self) -> tuple[int, ...] | None:
+        """Rows and columns of one memory access, None before blocking."""
+        return int_tuple(self._encoding().blocks) or None
+
+
 @irdl_attr_definition
-class TileAttr(StructAttr):
-    """``#xetile.tile_attr``: all of a tile but its shape and element type."""
+class TileAttr(_Encoded, StructAttr):
+    """``#xetile.tile_attr``: all parameters of a tile but shape and element type."""
 
     name = "xetile.tile_attr"
     FIELDS: ClassVar[Mapping[str, Field]] = {
@@ -75,7 +120,7 @@ class TileAttr(StructAttr):
         array_length: int = 1,
         memory_space: int = GLOBAL,
         scattered: bool = False,
-        inner_blocks: Sequence[int] = (),
+        inner_blocks: Sequence[int] | None = None,
     ) -> None:
         super().__init__(
             sg_map or builtin.NoneAttr(),
@@ -84,55 +129,15 @@ class TileAttr(StructAttr):
             builtin.IntAttr(array_length),
             builtin.IntAttr(memory_space),
             builtin.IntAttr(int(scattered)),
-            int_list(inner_blocks),
+            int_list(inner_blocks or ()),
         )
 
-    @property
-    def sg_map(self) -> attributes.SgMapAttr | None:
-        """How a subgroup's data is split among its work items."""
-        return self.sg if isinstance(self.sg, attributes.SgMapAttr) else None
-
-    @property
-    def wg_map(self) -> attributes.WorkgroupMap | None:
-        """How a workgroup's tile is split among its subgroups."""
-        return None if isinstance(self.wg, builtin.NoneAttr) else self.wg
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The dimensions, fastest first: (1, 0) is row major."""
-        return int_tuple(self.order_list)
-
-    @property
-    def array_length(self) -> int:
-        """How many vectors a load gives."""
-        return self.length.data
-
-    @property
-    def memory_space(self) -> int:
-        """0: global memory; 3: memory shared by a workgroup."""
-        return self.space.data
-
-    @property
-    def scattered(self) -> bool:
-        """Whether each element has its own offset."""
-        return bool(self.scatter.data)
-
-    @property
-    def inner_blocks(self) -> tuple[int, ...] | None:
-        """Rows and columns of one memory access, None before blocking."""
-        return int_tuple(self.blocks) or None
+    def _encoding(self) -> TileAttr:
+        return self
 
     def replace(self, **changes: Any) -> TileAttr:
-        """The same but for some arguments of the constructor."""
-        usual: dict[str, Any] = {
-            "sg_map": self.sg_map,
-            "wg_map": self.wg_map,
-            "order": self.order,
-            "array_length": self.array_length,
-            "memory_space": self.memory_space,
-            "scattered": self.scattered,
-            "inner_blocks": self.inner_blocks or (),
-        }
+        """Return the encoding with some arguments of the constructor changed."""
+        usual = {name: getattr(self, name) for name in self.FIELDS}
         return TileAttr(**(usual | changes))
 
     def verify(self) -> None:
@@ -152,11 +157,11 @@ class TileAttr(StructAttr):
 
 
 @irdl_attr_definition(init=False)
-class TileType(ShapedType):
-    """``!xetile.tile<32x64xf16, #xetile.tile_attr<...>>``: where a tile lies.
+class TileType(_Encoded, ShapedType):
+    """``!xetile.tile<32x64xf16, #xetile.tile_attr<...>>``: a tile in memory.
 
     A tile holds no data: it is base, shape, strides, offsets and these parameters. A
-    scattered one may have rank 1.  Source: XeTile RFC, "init_tile".
+    scattered tile may have rank 1. Source: XeTile RFC, "init_tile".
     """
 
     name = "xetile.tile"
@@ -172,47 +177,15 @@ class TileType(ShapedType):
         super().__init__(int_list(shape), element_type, encoding or TileAttr())
 
     def replace(self, shape: Sequence[int] | None = None, **changes: Any) -> TileType:
-        """Another shape, and other arguments of the `TileAttr`."""
+        """Return the type with another shape and other arguments of the `TileAttr`."""
         encoding = self.encoding.replace(**changes)
         return TileType(self.shape if shape is None else shape, self.element, encoding)
 
-    @property
-    def order(self) -> tuple[int, ...]:
-        """See TileAttr.order."""
-        return self.encoding.order
-
-    @property
-    def memory_space(self) -> int:
-        """See TileAttr.memory_space."""
-        return self.encoding.memory_space
-
-    @property
-    def scattered(self) -> bool:
-        """See TileAttr.scattered."""
-        return self.encoding.scattered
-
-    @property
-    def wg_map(self) -> attributes.WorkgroupMap | None:
-        """See TileAttr.wg_map."""
-        return self.encoding.wg_map
-
-    @property
-    def sg_map(self) -> attributes.SgMapAttr | None:
-        """See TileAttr.sg_map."""
-        return self.encoding.sg_map
-
-    @property
-    def inner_blocks(self) -> tuple[int, ...] | None:
-        """See TileAttr.inner_blocks."""
-        return self.encoding.inner_blocks
-
-    @property
-    def array_length(self) -> int:
-        """See TileAttr.array_length."""
-        return self.encoding.array_length
+    def _encoding(self) -> TileAttr:
+        return self.encoding
 
     def vector_type(self) -> builtin.VectorType[Attribute]:
-        """The vector that one load of the tile gives; 4-D with inner_blocks."""
+        """Return the vector type of one load of the tile; 4-D with inner_blocks."""
         blocks = self.inner_blocks
         if blocks is None:
             return builtin.VectorType(self.element_type, self.shape)
@@ -221,7 +194,7 @@ class TileType(ShapedType):
 
     @classmethod
     def arrange(cls, given: Sequence[Attribute]) -> Sequence[Attribute]:
-        """The encoding."""
+        """Return the encoding, by default an empty one."""
         return given or [TileAttr()]
 
     @classmethod
@@ -277,5 +250,5 @@ class TileType(ShapedType):
 
 
 def mask_type(tile: TileType) -> builtin.VectorType[Attribute]:
-    """i1 in the shape of the vector of a tile."""
+    """Return the type of a mask: i1 in the shape of the vector of a tile."""
     return builtin.VectorType(builtin.i1, tile.vector_type().shape)

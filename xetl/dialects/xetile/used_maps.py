@@ -1,4 +1,4 @@
-"""The maps that operations of any dialect name."""
+"""Find the maps on operations of any dialect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .types import TileType
 
 
 def used_maps(function: Operation) -> dict[WorkgroupMap, Operation]:
-    """Every ``wg_map`` in a function, and the first operation that has it."""
+    """Return every ``wg_map`` in a function, and the first operation that has it."""
     found: dict[WorkgroupMap, Operation] = {}
     seen: set[Attribute] = set()
     for op in function.walk():
@@ -25,7 +25,7 @@ def used_maps(function: Operation) -> dict[WorkgroupMap, Operation]:
 
 
 def maps_may_meet(function: Operation) -> bool:
-    """Whether more than one operation has a ``wg_map``: one alone contradicts none."""
+    """Whether more than one operation has a ``wg_map``, so that maps may conflict."""
     having = 0
     for op in function.walk():
         having += any(_map_in(each) is not None for each in _attributes_of(op))
@@ -35,7 +35,7 @@ def maps_may_meet(function: Operation) -> bool:
 
 
 def _attributes_of(op: Operation) -> list[Attribute]:
-    """What is written on an operation, and the types of its values."""
+    """Return all attributes of an operation, and the types of its values."""
     types = [value.type for value in (*op.results, *op.operands)]
     for region in op.regions:
         types += [arg.type for block in region.blocks for arg in block.args]
@@ -43,7 +43,7 @@ def _attributes_of(op: Operation) -> list[Attribute]:
 
 
 def map_problem(op: Operation) -> str | None:
-    """Why the ``map`` of an operation cannot spread what it gives; None if it can."""
+    """Return why the ``map`` of an operation does not fit its results, or None."""
     map_ = wg_map_of(op) if op.attributes else None
     if map_ is None:
         return None

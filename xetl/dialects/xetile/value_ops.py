@@ -1,6 +1,6 @@
 """Operations on tile values, which are vectors of rank 2 (4 when blocked).
 
-A map of the result rides in the attribute `map`, one of the source in `source_map`.
+The attribute `map` holds the map of the result, `source_map` that of the source.
 Source: XeTile RFC; semantics in docs/xetile.md, section 3.
 """
 
@@ -48,7 +48,7 @@ class ValueOp(XetlOp, traits=[Pure()]):
 
     @property
     def source_map(self) -> WorkgroupMap | None:
-        """How the source is split among subgroups, where it is stated."""
+        """How the source is split among subgroups, or None."""
         return wg_map_of(self, "source_map")
 
     @property
@@ -63,7 +63,7 @@ class ValueOp(XetlOp, traits=[Pure()]):
 
 
 def accumulator_type(element: Attribute) -> Attribute:
-    """What sums of products of this type run in (docs/xetile.md, section 3)."""
+    """Return the type in which products are summed (docs/xetile.md, section 3)."""
     if isinstance(element, builtin.IntegerType):
         return builtin.i32 if element.bitwidth <= 32 else builtin.i64
     return element if isinstance(element, builtin.Float64Type) else builtin.f32
@@ -109,7 +109,7 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
 
     @property
     def is_of_codes(self) -> bool:
-        """Whether operands of i8 are floats of eight bits, `xetl.devices.CODES`."""
+        """Whether the i8 operands hold 8-bit floats, see `xetl.devices.CODES`."""
         precision = None if self.precision is None else self.precision.data
         return precision in PRODUCTS_OF_CODES and not is_float(self.a.type)
 
@@ -134,7 +134,7 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose", traits=[Transposes(
     """
 
     permutation = irdl.prop_def(builtin.DenseArrayBase)
-    # `verify_` knows better what is wrong: a permutation, or a shape.
+    # Not binding: `verify_` says whether the permutation or the shape is wrong.
     result = irdl.result_def(
         like("source", verify.transposed, base=builtin.VectorType, is_binding=False)
     )
@@ -273,12 +273,12 @@ class TileAssociativeScanOp(
 
     @property
     def combined(self) -> Sequence[SSAValue]:
-        """What the block yields."""
+        """The values that the block yields."""
         last = self.combine.block.last_op
         return () if last is None else last.operands
 
     def is_elementwise(self) -> bool:
-        """Whether the function computes each element of those at its place."""
+        """Whether the function is elementwise."""
         ops = list(self.combine.block.ops)[:-1]
         return all(
             op.name.startswith(("arith.", "math.", "vector.fma", "vector.broadcast"))
@@ -376,7 +376,7 @@ class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
 
 
 class _BlocksOp(ValueOp):
-    """Between a matrix and its blocks."""
+    """A conversion between a matrix and its blocks."""
 
     blocks = irdl.prop_def(builtin.DenseArrayBase, prop_name="inner_blocks")
 

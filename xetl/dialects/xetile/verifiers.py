@@ -1,4 +1,4 @@
-"""The rules of tiles and of operations on values, as their verifiers check them."""
+"""The checks of tiles and of operations on values, for their verifiers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def map_fits(name: str, wg_map: WorkgroupMap | None, type_: Attribute) -> None:
 
 
 def mma_result(a: Vector, b: Vector) -> Vector:
-    """The shape of ``a @ b``, with the element type of ``a``; rank 2 or 4."""
+    """Return the type of ``a @ b`` with the element type of ``a``; rank 2 or 4."""
     left, right = a.get_shape(), b.get_shape()
     if not (len(left) == len(right) and len(left) in (2, 4)):
         raise VerifyException(
@@ -45,7 +45,7 @@ def mma_result(a: Vector, b: Vector) -> Vector:
 def mma(
     a: Vector, b: Vector, c: Vector | None, result: Vector, *, of_codes: bool = False
 ) -> None:
-    """Check shapes and element types of ``a @ b + c``; i8 may be codes of floats."""
+    """Check shapes and dtypes of ``a @ b + c``; ``of_codes``: i8 holds 8-bit floats."""
     shape = mma_result(a, b).get_shape()
     problem = "the product has shape {}, the result {}"
     check(result.get_shape() == shape, problem, shape, result.get_shape())
@@ -64,12 +64,12 @@ def mma(
 
 
 def transposed_axes(rank: int) -> tuple[int, ...]:
-    """The permutation of a transpose: blocks swap as their elements do."""
+    """Return the permutation of a transpose, of blocks and of their elements."""
     return (1, 0, 3, 2)[:rank]
 
 
 def transposed(type_: Attribute) -> Attribute:
-    """The type of a transposed vector."""
+    """Return the type of a transposed vector."""
     if not is_vector(type_):
         raise TypeError(f"expected a vector, found {type_}")
     shape = type_.get_shape()
@@ -105,7 +105,7 @@ def _check_dims(dims: Sequence[int], rank: int) -> None:
 def reduced_shape(
     shape: Sequence[int], dims: Sequence[int], size: int | None
 ) -> list[int]:
-    """``shape`` with each of ``dims`` reduced to 1, or by ``size``."""
+    """Return ``shape`` with ``dims`` reduced to 1, or divided by ``size``."""
     left = [extent // size if size else 1 for extent in shape]
     return [left[i] if i in dims else extent for i, extent in enumerate(shape)]
 
@@ -157,12 +157,12 @@ def broadcast(source: Vector, result: Vector, dims: Sequence[int]) -> None:
 
 
 def packed_shape(shape: Sequence[int], blocks: Sequence[int]) -> list[int]:
-    """The shape of rank 4 in blocks."""
+    """Return the shape of rank 4 of a matrix in blocks."""
     return [shape[0] // blocks[0], shape[1] // blocks[1], *blocks]
 
 
 def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
-    """Check that ``blocked`` is ``flat`` in blocks."""
+    """Check that ``blocked`` is the type of ``flat`` in blocks."""
     shape = flat.get_shape()
     text = "a vector of rank 2 is packed in blocks of two extents, found {} and {}"
     check(len(shape) == 2 and len(blocks) == 2, text, flat, list(blocks))
@@ -173,7 +173,7 @@ def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
 
 
 def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> None:
-    """Check the form with an index vector."""
+    """Check an init_tile with an index vector."""
     if not tile.scattered:
         raise VerifyException(
             "an index vector describes a scattered tile: its type needs"
@@ -197,7 +197,7 @@ def verify_block(
     sizes: Sequence[Index],
     strides: Sequence[Index],
 ) -> None:
-    """Check the form with offsets."""
+    """Check an init_tile with offsets."""
     check(not tile.scattered, "a scattered tile needs an index vector")
     check(len(tile.shape) == 2, "a tile at an offset has rank 2")
     if is_memref(base):
@@ -237,7 +237,7 @@ def _verify_address(base: Attribute) -> None:
 def _verify_order(
     base: Attribute, tile: TileType, sizes: Sequence[Index], strides: Sequence[Index]
 ) -> None:
-    """Check that the dimension the order calls fastest has stride 1, where known."""
+    """Check that the fastest dimension of the order has stride 1, if this is known."""
     fastest = tile.order[0] - 2
     stride, extent = None, None
     if is_memref(base):

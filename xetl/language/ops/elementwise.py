@@ -14,52 +14,14 @@ from xetl.language.operation import composite, operation
 if TYPE_CHECKING:
     from xetl.language.values import Operand, Vector
 
-__all__ = [
-    "abs",
-    "acos",
-    "asin",
-    "atan",
-    "atan2",
-    "cbrt",
-    "ceil",
-    "clamp",
-    "clz",
-    "copysign",
-    "cos",
-    "cosh",
-    "ctz",
-    "erf",
-    "exp",
-    "exp2",
-    "expm1",
-    "floor",
-    "fma",
-    "fmod",
-    "hypot",
-    "inf",
-    "isinf",
-    "isnan",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "maximum",
-    "minimum",
-    "nan",
-    "pi",
-    "popcount",
-    "round",
-    "rsqrt",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "trunc",
-    "umulhi",
-    "where",
-]
+__all__: list[str] = ["exp", "exp2", "expm1", "log", "log1p", "log2", "log10"]
+__all__ += ["cbrt", "erf", "hypot", "rsqrt", "sigmoid", "sqrt"]
+__all__ += ["acos", "asin", "atan", "atan2", "cos", "cosh", "sin", "sinh", "tan"]
+__all__ += ["tanh"]
+__all__ += ["abs", "ceil", "clamp", "copysign", "floor", "fma", "fmod", "maximum"]
+__all__ += ["minimum", "round", "trunc", "where"]
+__all__ += ["clz", "ctz", "popcount", "umulhi"]
+__all__ += ["inf", "isinf", "isnan", "nan", "pi"]
 
 V = TypeVar("V", "Vector", int, float)
 
@@ -78,10 +40,10 @@ def exp(x: V) -> V:
 def exp2(x: V, approximate: bool = False, nonpositive: bool = False) -> V:
     """2 to the power ``x``.
 
-    With ``approximate`` f32 may be wrong by 1e-4 of it, which is enough for what is
-    rounded to bf16. Exact for integers all the same. ``nonpositive`` promises that
-    ``x`` is 0 or less, or NaN (what is left of rounding, up to 64, does no harm):
-    AVX2 then needs a quarter less time.
+    With ``approximate``, f32 results may have a relative error of 1e-4, which does no
+    harm if they are rounded to bf16. For integers they are exact all the same.
+    ``nonpositive`` promises that ``x`` is 0 or less, or NaN (rounding errors up to 64
+    do no harm): AVX2 then needs a quarter less time.
     """
     ...
 
@@ -268,7 +230,7 @@ def ctz(x: Vector | int) -> Vector:
 
 @operation
 def umulhi(x: Operand, y: Operand) -> Vector:
-    """The upper half of the product of integers, taken without sign."""
+    """The upper half of the product of integers, which count as unsigned."""
     ...
 
 
@@ -286,31 +248,31 @@ def isinf(x: Vector) -> Vector:
 
 @operation
 def abs(x: V) -> V:
-    """Absolute value; the dtype stays."""
+    """The absolute value, of the same dtype."""
     ...
 
 
 @operation
 def minimum(a: Operand, b: Operand, propagate_nan: bool = True) -> Vector:
-    """The smaller of each pair; NaN if either is.  Broadcasts as NumPy.
+    """The smaller of each pair; NaN if one of them is NaN.  Broadcasts as NumPy.
 
-    Without ``propagate_nan`` NaN only if both are: a third of the work on GPUs.
+    Without ``propagate_nan``, NaN only if both are NaN: a third of the work on GPUs.
     """
     ...
 
 
 @operation
 def maximum(a: Operand, b: Operand, propagate_nan: bool = True) -> Vector:
-    """The larger of each pair; NaN if either is.  Broadcasts as NumPy.
+    """The larger of each pair; NaN if one of them is NaN.  Broadcasts as NumPy.
 
-    Without ``propagate_nan`` NaN only if both are: a third of the work on GPUs.
+    Without ``propagate_nan``, NaN only if both are NaN: a third of the work on GPUs.
     """
     ...
 
 
 @composite
 def clamp(x: Operand, lo: Operand, hi: Operand) -> Vector:
-    """``x``, but at least ``lo`` and at most ``hi``, which wins; NaN stays."""
+    """Limit ``x`` to ``lo`` .. ``hi``; ``hi`` wins if ``lo`` is larger; NaN stays."""
     return minimum(maximum(x, lo), hi)
 
 
@@ -325,9 +287,9 @@ def where(cond: Vector | bool, a: Operand, b: Operand) -> Vector:
     """``a`` where ``cond`` holds, else ``b``.  Broadcasts as NumPy.
 
     Args:
-        cond: i1 vector or a condition.
-        a: with ``b`` promoted as by ``+``; two float constants give f32, two int
-            constants i32.
+        cond: a vector of i1, or a condition.
+        a: promoted with ``b`` as by ``+``. Two float constants give f32, two int
+            constants give i32.
         b: as ``a``.
     """
     ...

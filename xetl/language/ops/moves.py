@@ -1,8 +1,9 @@
 """Operations that move elements within vectors.
 
-Most are made of others, and go through shared memory and two barriers: all subgroups
-must reach them, and the kernel must not be written at subgroup level. `interleave`,
-`split` and slices do not, nor do `cat` and `flip` of a lone subgroup of a GPU.
+Most are composed of other operations and use shared memory and two barriers: all
+subgroups must reach them, and the kernel must not be written at subgroup level.
+Exceptions are `interleave`, `split` and slices, and `cat` and `flip` on a GPU if there
+is only one subgroup.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def exchanged(
 
 @operation
 def slice_matrix(v: Vector, start: int, stop: int, step: int, dim: int) -> Vector:
-    """The elements ``start``, ``start + step``, ... below ``stop`` along a dim."""
+    """Return elements ``start``, ``start + step``, ... below ``stop`` along a dim."""
     ...
 
 

@@ -1,4 +1,4 @@
-"""Sorting, the largest elements, and counting; made of `tile_sort` and of others."""
+"""Sorting, the largest elements, and counting; composed of `tile_sort` and others."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 from xetl.language.dtypes import i32, i64
 from xetl.language.operation import composite, operation
 from xetl.language.ops.elementwise import isnan, nan, where
-from xetl.language.ops.moves import along, as_matrix, dim_of, gather, slice_matrix
-from xetl.language.ops.program import barrier, static_assert
+from xetl.language.ops.moves import (
+    along,
+    as_matrix,
+    dim_of,
+    exchange,
+    gather,
+    memory_for,
+    slice_matrix,
+)
+from xetl.language.ops.program import barrier, static_assert, static_range
 from xetl.language.ops.reductions import integers
 from xetl.language.ops.reductions import min as reduce_min
 from xetl.language.ops.tiles import (
@@ -25,9 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["argsort", "histogram", "sort", "tile_sort", "topk"]
 
-_LEAST = -(1 << 63)
 _MOST_PASSES = 32
-"""With more, sorting everything is faster."""
+_SORTED = 16
+"""Sorting all is faster up to this many times k elements, or with more passes."""
+_GROUPED = 1024
+"""The least elements times k for which groups pay: AVX-512, 1024 f32 a row, k = 1."""
+_LONGEST = 16
+"""The number of powers of two that are tried as the length of a group."""
 
 
 @composite
@@ -80,7 +92,7 @@ def _element_of_key(key: Vector, v: Vector, descending: bool) -> Vector:
 
 @operation
 def tile_sort(v: Vector, axis: int) -> Vector:
-    """``v`` with its elements along ``axis`` in ascending order; `sort` is made of it.
+    """Sort the elements of ``v`` along ``axis`` in ascending order; used by `sort`.
 
     Args:
         v: i32 or i64, rank 1 or 2.
@@ -110,7 +122,12 @@ def argsort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
 @composite
 def _order(v: Vector, descending: bool, dim: int) -> Vector:
     """The indices that sort a matrix; 64 bits by their lower halves, then the upper."""
-    key = _key(_without_signs_of_zeros(v), descending)
+    return _order_of_keys(_key(_without_signs_of_zeros(v), descending), dim)
+
+
+@composite
+def _order_of_keys(key: Vector, dim: int) -> Vector:
+    """The same of keys."""
     if key.dtype == i32:
         return _sorted_index(key, dim)
     first = _sorted_index((key & 0xFFFFFFFF) - 0x80000000, dim)
@@ -151,20 +168,60 @@ def topk(v: Vector, k: int, axis: int = -1) -> tuple[Vector, Vector]:
     static_assert(
         0 < k <= wide.shape[dim], f"`topk`: {k} of {wide.shape[dim]} elements"
     )
-    if v.dtype.bits == 64:
-        order = slice_matrix(_order(wide, True, dim), 0, k, 1, dim)
-        best = gather(wide, order, dim)
-    else:
-        both = _key_and_index(_key(_without_signs_of_zeros(wide), True), dim)
-        if k > _MOST_PASSES:
-            chosen = slice_matrix(tile_sort(both, dim), 0, k, 1, dim)
-        else:
-            chosen = _least(both, k, dim)
-        best = _element_of_key((chosen >> 32).to(i32), v, True)
-        order = _index(chosen)
+    order = _first(_key(_without_signs_of_zeros(wide), True), k, dim)
+    best = gather(wide, order, dim)
     if v.ndim == 1:
         return reshape(best, k), reshape(order, k)
     return best, order
+
+
+@composite
+def _first(key: Vector, k: int, dim: int) -> Vector:
+    """The indices of the ``k`` least keys along a dim, as `_order` has them."""
+    n = key.shape[dim]
+    size = _group(n, k) if dim and key.shape[0] == 1 else 1
+    if size == 1:
+        return _first_of_all(key, k, dim)
+    # An element that is wanted is in one of the k groups with the least keys. Groups
+    # follow one another, and are taken in that order: equals keep theirs.
+    groups = reshape(key, (n // size, size))
+    least = reshape(reduce_min(groups, 1, True), (1, n // size))
+    chosen = tile_sort(_first_of_all(least, k, 1), 1)
+    rows = exchange(memory_for(groups), groups, reshape(chosen, (k, 1)), 0)
+    order = _first_of_all(reshape(rows, (1, k * size)), k, 1)
+    return gather(chosen, order // size, 1) * size + order % size
+
+
+@composite
+def _group(n: int, k: int) -> int:
+    """Return the size of groups: k groups have as many elements as there are groups."""
+    size = 1
+    if n * k >= _GROUPED and n >= 8 * k:
+        for power in static_range(_LONGEST):
+            wide = 1 << power
+            if n % wide == 0 and wide * wide * k <= n:
+                size = wide
+    return size
+
+
+@composite
+def _first_of_all(key: Vector, k: int, dim: int) -> Vector:
+    """`_first`, by one pass for each of few."""
+    if k > _MOST_PASSES or key.shape[dim] <= _SORTED * k:
+        return slice_matrix(_order_of_keys(key, dim), 0, k, 1, dim)
+    if key.dtype == i32:
+        return _index(_least(_key_and_index(key, dim), k, dim))
+    at, places = along(k, dim), along(key.shape[dim], dim)
+    chosen = zeros((key.shape[0], k) if dim else (k, key.shape[1]), i32)
+    bound = reduce_min(key * 0, dim, True) - _most(64) - 1
+    last = bound.to(i32) * 0 - 1
+    for turn in range(k):
+        is_left = (key > bound) | ((key == bound) & (places > last))
+        bound = reduce_min(where(is_left, key, _most(64)), dim, True)
+        is_next = is_left & (key == bound)
+        last = reduce_min(where(is_next, places, _most(32)), dim, True)
+        chosen = where(at == turn, last, chosen)
+    return chosen
 
 
 @composite
@@ -172,7 +229,7 @@ def _least(numbers: Vector, k: int, dim: int) -> Vector:
     """The ``k`` least of different i64 along a dim, in order: one pass for each."""
     at = along(k, dim)
     chosen = zeros((numbers.shape[0], k) if dim else (k, numbers.shape[1]), i64)
-    bound = reduce_min(numbers * 0, dim, True) + _LEAST
+    bound = reduce_min(numbers * 0, dim, True) - _most(64) - 1
     for turn in range(k):
         last = reduce_min(where(numbers >= bound, numbers, _most(64)), dim, True)
         chosen = where(at == turn, last, chosen)
@@ -182,7 +239,7 @@ def _least(numbers: Vector, k: int, dim: int) -> Vector:
 
 @composite
 def histogram(v: Vector, bins: int, mask: Vector | None = None) -> Vector:
-    """How many elements are 0, 1, ... ``bins - 1``: i32, of rank 1.
+    """Count the elements that are 0, 1, ... ``bins - 1``: i32, of rank 1.
 
     Args:
         v: integers; those outside are not counted.

@@ -10,21 +10,9 @@ if TYPE_CHECKING:
     from xetl.language.values import Operand, Vector
 
 
-__all__ = [
-    "assume",
-    "barrier",
-    "cdiv",
-    "device_assert",
-    "device_print",
-    "multiple_of",
-    "next_power_of_2",
-    "num_programs",
-    "program_id",
-    "static_assert",
-    "static_print",
-    "static_range",
-    "subgroup_id",
-]
+__all__: list[str] = ["assume", "barrier", "cdiv", "device_assert", "device_print"]
+__all__ += ["multiple_of", "next_power_of_2", "num_programs", "program_id"]
+__all__ += ["static_assert", "static_print", "static_range", "subgroup_id"]
 
 
 V = TypeVar("V", "Vector", int)
@@ -32,7 +20,7 @@ V = TypeVar("V", "Vector", int)
 
 @operation
 def program_id(axis: int) -> int:
-    """Index of this program along a grid axis.
+    """Return the index of this program along a grid axis.
 
     Args:
         axis: 0, 1 or 2, known when compiling.
@@ -46,7 +34,7 @@ def program_id(axis: int) -> int:
 
 @operation
 def num_programs(axis: int) -> int:
-    """Extent of the grid along ``axis`` (0, 1 or 2).
+    """Return the extent of the grid along ``axis`` (0, 1 or 2).
 
     Raises:
         TileShapeError: the axis is another.
@@ -63,7 +51,7 @@ def barrier() -> None:
 
 @operation
 def subgroup_id() -> int:
-    """Index of this subgroup in its workgroup; only in subgroup-level kernels.
+    """Return the index of this subgroup in its workgroup; for subgroup-level kernels.
 
     Raises:
         ControlFlowError: the kernel is a workgroup-level one.
@@ -76,8 +64,8 @@ def device_print(fmt: str, *values: Operand) -> None:
     """Print while the kernel runs.
 
     Args:
-        fmt: text known when compiling, with one ``{}`` for each value, or with none:
-            then the values follow it.
+        fmt: a text known when compiling, with one ``{}`` for each value. Without any
+            ``{}`` the values follow the text.
         values: scalars or vectors.
     """
     ...
@@ -93,17 +81,16 @@ def device_assert(cond: bool | Operand, msg: str | None = None) -> None:
 def assume(cond: bool | Operand) -> None:
     """Promise that ``cond`` holds, in all lanes of a mask; compiled code trusts it.
 
-    The interpreter does, and fails as `device_assert` does where it does not hold.
+    The interpreter checks it, and fails as `device_assert` does if it does not hold.
     """
     ...
 
 
 @operation
 def multiple_of(v: V, n: int) -> V:
-    """``v``, promised to be a multiple of ``n``, as `assume` promises.
+    """Return ``v`` and promise, as by `assume`, that it is a multiple of ``n``.
 
-    Of a number the compiler makes use of that; where the promise is broken it is
-    rounded down.
+    The compiler uses the promise for a number. A number that breaks it is rounded down.
 
     Args:
         v: an int, or a vector of integers.

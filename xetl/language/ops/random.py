@@ -1,4 +1,4 @@
-"""Random numbers by counter: equal seeds and offsets give equal numbers everywhere.
+"""Counter-based random numbers: equal seeds and offsets give equal numbers everywhere.
 
 Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011),
 Philox4x32 with 10 rounds; the mapping to floats is Triton's.
@@ -36,12 +36,12 @@ def philox(
     """Philox4x32 of a counter of four 32-bit words and a key of 64 bits.
 
     Args:
-        seed: the key, an int of the run or of compile time.
-        c0: u32, as the other words.
+        seed: the key, an int known at run time or at compile time.
+        c0: the first word of the counter, u32 as the others.
         c1: the second word.
         c2: the third word.
         c3: the fourth word.
-        n_rounds: 10 is the standard; 7 pass the usual tests as well.
+        n_rounds: 10 is the standard; 7 rounds pass the usual tests as well.
     """
     k0, k1 = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
     for _ in static_range(n_rounds):
@@ -58,12 +58,12 @@ def philox(
 def randint4x(
     seed: int, offsets: Vector, n_rounds: int = 10
 ) -> tuple[Vector, Vector, Vector, Vector]:
-    """Four vectors of u32 numbers, uniform over all of them, one each for an offset.
+    """Four vectors of uniform u32 numbers; each has one number for each offset.
 
     Args:
         seed: an int.
-        offsets: a vector of integers; each has numbers of its own.
-        n_rounds: of Philox.
+        offsets: a vector of integers; each integer gives its own numbers.
+        n_rounds: rounds of Philox.
     """
     static_assert(
         offsets.dtype.is_integer,
@@ -79,20 +79,20 @@ def randint4x(
 
 @composite
 def randint(seed: int, offsets: Vector, n_rounds: int = 10) -> Vector:
-    """A u32 number for each offset, uniform over all of them."""
+    """A uniform u32 number for each offset."""
     return randint4x(seed, offsets, n_rounds)[0]
 
 
 @composite
 def _uniform(bits: Vector) -> Vector:
-    """The float in [0, 1) of 32 random bits."""
+    """Return 32 random bits as a float in [0, 1)."""
     signed = bits.to(i32, bitcast=True)
     return where(signed < 0, -signed - 1, signed) * 4.6566127342e-10
 
 
 @composite
 def _narrowed(x: Vector, dtype: DType) -> Vector:
-    """``x``, less than 1, rounded; what would become 1 is the number before it."""
+    """Round ``x`` < 1 to ``dtype``; instead of 1 return the next smaller number."""
     static_assert(dtype.is_float, f"random numbers of a float dtype, not {dtype}")
     if dtype.bits >= 32:
         return x.to(dtype)
@@ -104,20 +104,20 @@ def _narrowed(x: Vector, dtype: DType) -> Vector:
 def rand(
     seed: int, offsets: Vector, n_rounds: int = 10, *, dtype: DType = f32
 ) -> Vector:
-    """A number in [0, 1) for each offset, uniform.
+    """A uniform number in [0, 1) for each offset.
 
     Args:
         seed: an int.
-        offsets: a vector of integers; each has a number of its own.
-        n_rounds: of Philox.
-        dtype: a float; the number is computed in f32 and rounded to it, but not to 1.
+        offsets: a vector of integers; each integer gives its own number.
+        n_rounds: rounds of Philox.
+        dtype: a float dtype; the f32 number is rounded to it, but never to 1.
     """
     return _narrowed(_uniform(randint(seed, offsets, n_rounds)), dtype)
 
 
 @composite
 def _normal(a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    """Two numbers of the normal distribution from two uniform ones (Box-Muller)."""
+    """Return two normally distributed numbers, from two uniform ones (Box-Muller)."""
     radius = sqrt(-2.0 * log(maximum(a, 1.0e-7)))
     return radius * cos(2.0 * pi * b), radius * sin(2.0 * pi * b)
 
@@ -126,7 +126,7 @@ def _normal(a: Vector, b: Vector) -> tuple[Vector, Vector]:
 def randn(
     seed: int, offsets: Vector, n_rounds: int = 10, *, dtype: DType = f32
 ) -> Vector:
-    """A number of the normal distribution for each offset: mean 0, variance 1."""
+    """A normally distributed number for each offset: mean 0, variance 1."""
     one, other, _, _ = randint4x(seed, offsets, n_rounds)
     return _normal(_uniform(one), _uniform(other))[0].to(dtype)
 
@@ -135,7 +135,7 @@ def randn(
 def randn4x(
     seed: int, offsets: Vector, n_rounds: int = 10
 ) -> tuple[Vector, Vector, Vector, Vector]:
-    """Four vectors of f32 of the normal distribution, for each offset one of each."""
+    """Four vectors of normally distributed f32 numbers, one each for each offset."""
     one, two, three, four = randint4x(seed, offsets, n_rounds)
     a, b = _normal(_uniform(one), _uniform(two))
     c, d = _normal(_uniform(three), _uniform(four))

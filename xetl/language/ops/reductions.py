@@ -14,25 +14,13 @@ if TYPE_CHECKING:
     from xetl.language.dtypes import DType
     from xetl.language.values import Scalar, Vector
 
-__all__ = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "max",
-    "min",
-    "prod",
-    "sum",
-]
+__all__: list[str] = ["all", "any", "argmax", "argmin", "cummax", "cummin", "cumprod"]
+__all__ += ["cumsum", "max", "min", "prod", "sum"]
 
 
 @operation
 def sum(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Sum along ``axis`` (all if None); f16/bf16 add in f32, integers wrap."""
+    """Sum along ``axis`` (all if None); f16/bf16 are added in f32, integers wrap."""
     ...
 
 
@@ -52,9 +40,9 @@ def max(
 ) -> Vector:
     """Largest along ``axis`` (all if None), NaN if there is one; or of two scalars.
 
-    With ``return_indices`` a tuple: the largest, and what `argmax` gives.
-    Without ``propagate_nan`` a number wins, NaN only if there is nothing else: a third
-    of the work on GPUs. Where NaN shows in the result anyway (softmax) that is right.
+    With ``return_indices`` return a tuple: the largest, and the result of `argmax`.
+    Without ``propagate_nan`` NaN is ignored unless all elements are NaN: a third of the
+    work on GPUs. Use this if NaN shows in the final result anyway (softmax).
     """
     ...
 
@@ -69,9 +57,9 @@ def min(
 ) -> Vector:
     """Smallest along ``axis`` (all if None), NaN if there is one; or of two scalars.
 
-    With ``return_indices`` a tuple: the smallest, and what `argmin` gives.
-    Without ``propagate_nan`` a number wins, NaN only if there is nothing else: a third
-    of the work on GPUs. Where NaN shows in the result anyway (softmax) that is right.
+    With ``return_indices`` return a tuple: the smallest, and the result of `argmin`.
+    Without ``propagate_nan`` NaN is ignored unless all elements are NaN: a third of the
+    work on GPUs. Use this if NaN shows in the final result anyway (softmax).
     """
     ...
 
@@ -114,28 +102,28 @@ def _scan(kind: str, v: Vector, axis: Any, reverse: bool) -> Vector:
 
 @composite
 def cumsum(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
-    """Sums up to and with each element along ``axis``; the dtype stays.
+    """Return the sum of the elements up to each one along ``axis``, in the same dtype.
 
-    Without an axis of all elements row by row; ``reverse``: from the other end.
+    Without an axis all elements count, row by row. ``reverse``: begin at the end.
     """
     return _scan("add", v, axis, reverse)
 
 
 @composite
 def cumprod(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
-    """Products up to and with each element; otherwise as `cumsum`."""
+    """Return the product of the elements up to each one; arguments as of `cumsum`."""
     return _scan("mul", v, axis, reverse)
 
 
 @composite
 def cummax(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
-    """The largest up to and with each element; otherwise as `cumsum`."""
+    """Return the maximum of the elements up to each one; arguments as of `cumsum`."""
     return _scan("max", v, axis, reverse)
 
 
 @composite
 def cummin(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
-    """The smallest up to and with each element; otherwise as `cumsum`."""
+    """Return the minimum of the elements up to each one; arguments as of `cumsum`."""
     return _scan("min", v, axis, reverse)
 
 

@@ -1,6 +1,6 @@
-"""Products of numbers in blocks that share a scale: the formats of OCP MX.
+"""Products of matrices in blocks that share a scale: the formats of OCP MX.
 
-A block is 32 numbers along K; its scale is a power of two, kept as the exponent alone.
+A block is 32 numbers along K. Its scale is a power of two, stored as its exponent.
 Source: OCP Microscaling Formats (MX) Specification 1.0; Triton, ``tl.dot_scaled``.
 """
 
@@ -36,19 +36,19 @@ def dot_scaled(
     """Multiply two matrices whose blocks of 32 along K have scales, and add ``c``.
 
     Args:
-        a: (m, k) of the format's dtype, or of u8 that hold its bits; of ``"e2m1"``
+        a: (m, k) of the format's dtype, or of u8 that hold its bits; for ``"e2m1"``
             (m, k/2) of u8, two numbers in each, the first one in the low bits.
         a_scale: (m, k/32) of u8, the scale ``2 ** (x - 127)`` as x, 255 for NaN;
             None: no scale.
         a_format: ``"e4m3" "e5m2" "e2m1" "bf16"`` or ``"f16"``.
-        b: (k, n), of ``"e2m1"`` (k/2, n); else as ``a``.
-        b_scale: (n, k/32): a row for each column of ``b``, as Triton has it.
+        b: (k, n), for ``"e2m1"`` (k/2, n); otherwise as ``a``.
+        b_scale: (n, k/32): a row for each column of ``b``, as in Triton.
         b_format: as ``a_format``.
         c: (m, n) of f32; zero when absent.
 
     Returns:
-        (m, n) of f32.  The scaled operands are rounded to bf16, which is exact but for
-        underflow; to f32 if one of the formats is f16.
+        (m, n) of f32.  The scaled operands are rounded to bf16, which is exact except
+        for underflow; to f32 if one of the formats is f16.
 
     Raises:
         TileShapeError: the shapes above do not agree, or k is no multiple of 32.
@@ -68,7 +68,7 @@ def scaled_product(
     b_format: str,
     c: Vector | None = None,
 ) -> Vector:
-    """What `dot_scaled` computes of operands that were checked."""
+    """Compute `dot_scaled`; its operands were checked before."""
     if a_format == "e2m1" and b_format == "e2m1":
         # Any order along K will do: first all numbers in low bits, then all others.
         low = _product_of_e2m1(a, a_scale, b, b_scale, c)

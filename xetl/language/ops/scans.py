@@ -1,4 +1,4 @@
-"""Reductions and scans by a function of the user."""
+"""Reductions and scans with a function of the user."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Combine = Callable[..., Any]
 
 @composite
 def _listed(value: Vector | Vectors) -> Vectors:
-    """A tuple of vectors, or one as a tuple."""
+    """Return a tuple of vectors; a single vector becomes a tuple."""
     return value if isinstance(value, tuple) else (value,)
 
 
 @composite
 def _combined(combine: Combine, left: Vectors, right: Vectors) -> Vectors:
-    """What ``combine`` makes of two tuples: a tuple of the same dtypes."""
+    """Combine two tuples of vectors; the result must have the same dtypes."""
     result = _listed(combine(*left, *right))
     static_assert(len(result) == len(right), "`combine` gives another number of values")
     for old, new in zip(right, result):
@@ -78,7 +78,7 @@ def _folded(values: Vectors, combine: Combine) -> Vectors:
 
 @composite
 def _as_matrices(values: Vectors, axis: int, reverse: bool) -> Vectors:
-    """Vectors of one shape as matrices; reversed along the axis if asked for."""
+    """Return vectors of one shape as matrices, reversed along the axis if wanted."""
     matrices: Vectors = ()
     for v in values:
         static_assert(v.shape == values[0].shape, "the values differ in shape")
@@ -94,9 +94,9 @@ def associative_scan(
 
     Args:
         value: a vector, or a tuple of vectors of one shape.
-        axis: known when compiling.
-        combine: an associative function: of tuples it takes the elements of both and
-            gives a tuple; ``combine(a, b)``, ``combine(a0, a1, b0, b1)``.
+        axis: the axis, a compile-time constant.
+        combine: an associative function ``combine(a, b)``. For tuples it takes the
+            elements of both and returns a tuple: ``combine(a0, a1, b0, b1)``.
         reverse: combine from the other end.
 
     Raises:
@@ -117,12 +117,12 @@ def associative_scan(
 
 @composite
 def reduce(value: Any, axis: int, combine: Combine) -> Any:
-    """Combine all elements along ``axis``, in their order; of rank 1 a number.
+    """Combine all elements along ``axis``, in their order; rank 1 gives a number.
 
     Args:
         value: a vector, or a tuple of vectors of one shape.
-        axis: known when compiling.
-        combine: as of `associative_scan`.
+        axis: the axis, a compile-time constant.
+        combine: as for `associative_scan`.
     """
     values = _listed(value)
     dim = dim_of(values[0], axis, "the values have rank")

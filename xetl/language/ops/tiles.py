@@ -12,18 +12,9 @@ if TYPE_CHECKING:
     from xetl.language.ops.vectors import Map
     from xetl.language.values import Array, Scalar, Tile, Vector
 
-__all__ = [
-    "atomic_cas",
-    "atomic_rmw_tile",
-    "init_tile",
-    "load_gather",
-    "load_tile",
-    "prefetch_tile",
-    "slm",
-    "store_scatter",
-    "store_tile",
-    "update_tile_offset",
-]
+__all__: list[str] = ["atomic_cas", "atomic_rmw_tile", "init_tile", "load_gather"]
+__all__ += ["load_tile", "prefetch_tile", "slm", "store_scatter", "store_tile"]
+__all__ += ["update_tile_offset"]
 
 
 @operation
@@ -39,18 +30,19 @@ def init_tile(
     base_strides: Sequence[int] | None = None,
     dtype: DType | None = None,
 ) -> Tile:
-    """A tile of ``shape`` at ``offsets`` in ``base``, or a scatter tile.
+    """Make a tile of ``shape`` at ``offsets`` in ``base``, or a scatter tile.
 
     Args:
         base: an array or view of rank 1 or 2, an SLM array, or an address (then
             ``dtype``, ``base_shape`` and ``base_strides`` describe the memory).
-        offsets: one offset for each dim, in elements; or, without ``shape``, vectors of
-            integer indices, one for each dim of a base of any rank, which broadcast: a
-            scatter tile of their shape. A vector alone is one for a rank-1 base.
-        shape: static extents; any, not only powers of two.  Rank 1 is a row.
-        order: the dims from fastest to slowest; read from the strides when absent.
-        wg_map: which subgroup owns what; chosen by xetl when absent.
-        inner_blocks: hardware block [rows, columns] to load in.
+        offsets: one offset for each dim, in elements. Without ``shape``: vectors of
+            integer indices, one for each dim of a base of any rank, which broadcast.
+            They make a scatter tile of their shape. A single vector is for a rank-1
+            base.
+        shape: static extents, any numbers, not only powers of two. Rank 1 is a row.
+        order: the dims from fastest to slowest; by default derived from the strides.
+        wg_map: which subgroup owns which part; by default xetl chooses.
+        inner_blocks: the hardware block [rows, columns] of each load.
         base_shape: extents of the memory behind an address.
         base_strides: strides, in elements, of the memory behind an address.
         dtype: element type of the memory behind an address.
@@ -67,7 +59,7 @@ def init_tile(
 
 @operation
 def update_tile_offset(tile: Tile, offsets: Sequence[int] | Vector) -> Tile:
-    """``tile``, moved by ``offsets`` elements (a vector for a scatter tile).
+    """Return ``tile`` moved by ``offsets`` elements (a vector for a scatter tile).
 
     Raises:
         TileShapeError: not one offset for each dim of the tile.
@@ -80,16 +72,16 @@ def update_tile_offset(tile: Tile, offsets: Sequence[int] | Vector) -> Tile:
 def load_tile(
     tile: Tile, *, padding: Scalar = 0, cache: str = "", evict: str = ""
 ) -> Vector:
-    """The values of a tile: its shape and dtype; ``padding`` outside the base.
+    """Load a tile: a vector of its shape and dtype, with ``padding`` outside the base.
 
     Args:
         tile: a plain tile.
         padding: a constant.
-        cache: what caches of a GPU do with it, as Triton spells it: ``".ca"`` all
-            keep it, ``".cg"`` all but L1, ``".cs"`` L1 lets it go first, ``".cv"``
-            none; ``""``: what the device does by itself.
-        evict: ``"evict_first"`` as ``".cs"``, ``"evict_last"`` as ``".ca"``, where
-            ``cache`` does not keep it out; ``"evict_normal"`` or ``""``.
+        cache: which caches of a GPU keep the data, with Triton's names: ``".ca"`` all,
+            ``".cg"`` all but L1, ``".cs"`` all, but L1 evicts it first, ``".cv"``
+            none; ``""``: the default of the device.
+        evict: ``"evict_first"`` as ``".cs"``, ``"evict_last"`` as ``".ca"``, unless
+            ``cache`` excludes it; ``"evict_normal"`` or ``""``.
 
     Raises:
         TileTypeError: ``tile`` is not a tile, or a scatter tile.
@@ -100,7 +92,7 @@ def load_tile(
 
 @operation
 def store_tile(value: Vector, tile: Tile) -> None:
-    """Write ``value`` to memory; what lies outside the base is dropped.
+    """Write ``value`` to memory; elements outside the base are dropped.
 
     Args:
         value: has exactly the tile's shape and dtype.
@@ -108,7 +100,7 @@ def store_tile(value: Vector, tile: Tile) -> None:
 
     Raises:
         TileShapeError: the shapes differ.
-        TileTypeError: the dtypes differ; say ``.to``.
+        TileTypeError: the dtypes differ; convert by ``.to``.
     Source: XeTile RFC, "store_tile".
     """
     ...
@@ -130,12 +122,12 @@ def prefetch_tile(tile: Tile, locality: int = 3) -> None:
 def load_gather(
     tile: Tile, mask: Vector | None = None, *, padding: Scalar = 0
 ) -> Vector:
-    """The elements a scatter tile points at.
+    """Load the elements that a scatter tile points at.
 
     Args:
         tile: a scatter tile.
-        mask: i1 of the tile's shape; where false, and outside the base, stands
-            ``padding``.
+        mask: i1 of the tile's shape; the result is ``padding`` where it is false, and
+            outside the base.
         padding: a constant.
     Source: XeTile RFC, "load_gather".
     """
@@ -144,12 +136,12 @@ def load_gather(
 
 @operation
 def store_scatter(value: Vector, mask: Vector | None, tile: Tile) -> None:
-    """Write each element of ``value`` to where a scatter tile points.
+    """Write each element of ``value`` to the place that a scatter tile points at.
 
     Args:
         value: has the tile's shape and dtype.
         mask: i1 of the tile's shape; ``None`` means all.
-        tile: a scatter tile; of equal indices one value wins.
+        tile: a scatter tile; if indices are equal, one of the values wins.
     Source: XeTile RFC, "store_scatter".
     """
     ...
@@ -173,10 +165,10 @@ def atomic_rmw_tile(
             bf16 for ``add``).
         tile: plain or scatter.
         mask: i1 of the tile's shape; ``None`` means all.
-        sem: what the program's other accesses may not move past: ``"acquire"`` holds
-            later ones behind, ``"release"`` earlier ones before, ``"acq_rel"`` both,
-            ``"relaxed"`` none.  All subgroups of the program wait for each other where
-            anything is ordered.
+        sem: the memory order. ``"acquire"`` keeps the program's later accesses after
+            this one, ``"release"`` its earlier accesses before it, ``"acq_rel"`` both,
+            ``"relaxed"`` none. All subgroups of the program wait for each other unless
+            it is ``"relaxed"``.
         scope: who sees the order: the ``"group"`` (the program), the ``"device"`` or
             the ``"system"``.
 
@@ -203,8 +195,8 @@ def atomic_cas(
             their bits.
         expected: has the tile's shape and dtype, or is a number.
         desired: as ``expected``.
-        sem: as of `atomic_rmw_tile`; of a lock, the default.
-        scope: as of `atomic_rmw_tile`.
+        sem: as in `atomic_rmw_tile`; the default is that of a lock.
+        scope: as in `atomic_rmw_tile`.
 
     Returns:
         the old values, 0 outside the base: equal to ``expected`` where it was written.
@@ -215,7 +207,7 @@ def atomic_cas(
 
 @operation
 def slm(shape: Sequence[int], dtype: DType) -> Array:
-    """An array in the workgroup's shared local memory; starts uninitialised.
+    """Allocate an array in the workgroup's shared local memory, uninitialised.
 
     Args:
         shape: static, rank 1 or 2.

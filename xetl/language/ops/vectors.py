@@ -12,20 +12,9 @@ from xetl.language.operation import operation
 if TYPE_CHECKING:
     from xetl.language.values import Scalar, Vector
 
-__all__ = [
-    "arange",
-    "full",
-    "reshape",
-    "tile_broadcast",
-    "tile_conv_layout",
-    "tile_mma",
-    "tile_pack",
-    "tile_reduce",
-    "tile_scan",
-    "tile_transpose",
-    "tile_unpack",
-    "zeros",
-]
+__all__: list[str] = ["arange", "full", "reshape", "tile_broadcast", "tile_conv_layout"]
+__all__ += ["tile_mma", "tile_pack", "tile_reduce", "tile_scan", "tile_transpose"]
+__all__ += ["tile_unpack", "zeros"]
 
 Map = WgMap | SgMap | XeMap
 
@@ -34,7 +23,7 @@ Map = WgMap | SgMap | XeMap
 def zeros(
     shape: int | Sequence[int], dtype: DType = f32, *, wg_map: Map | None = None
 ) -> Vector:
-    """A vector of zeros; ``shape`` is static, of rank 1 or 2."""
+    """Return a vector of zeros; ``shape`` is static, of rank 1 or 2."""
     ...
 
 
@@ -46,18 +35,18 @@ def full(
     *,
     wg_map: Map | None = None,
 ) -> Vector:
-    """A vector whose elements are all ``value``, converted to ``dtype``."""
+    """Return a vector whose elements are all ``value``, converted to ``dtype``."""
     ...
 
 
 @operation
 def arange(start: int, stop: int | None = None, *, wg_map: Map | None = None) -> Vector:
-    """The i32 numbers 0 .. start-1, or start .. stop-1: a rank-1 vector.
+    """Return the i32 numbers 0 .. start-1, or start .. stop-1, as a rank-1 vector.
 
     Args:
         start: known when compiling, like ``stop``.
-        stop: the first number left out.
-        wg_map: of the result.
+        stop: the end, which is not included.
+        wg_map: the map of the result.
     """
     ...
 
@@ -66,7 +55,7 @@ def arange(start: int, stop: int | None = None, *, wg_map: Map | None = None) ->
 def reshape(
     v: Vector, shape: int | Sequence[int], *, wg_map: Map | None = None
 ) -> Vector:
-    """The elements of ``v``, row by row, in another shape of rank 1 or 2.
+    """Return the elements of ``v``, row-major, in another shape of rank 1 or 2.
 
     Raises:
         TileShapeError: the numbers of elements differ.
@@ -90,7 +79,7 @@ def tile_mma(
         b: (k, n), dtype as ``a`` (i8 and u8 may mix, and so may f8e4m3 and f8e5m2).
         c: (m, n) of the accumulator's dtype: f32, i32 for 8-bit, f64 for f64;
             zero when absent.  It is not modified.
-        wg_map: of the result; those of ``a`` and ``b`` are derived from it.
+        wg_map: the map of the result; those of ``a`` and ``b`` are derived from it.
         precision: for f32 operands ``"tf32"`` or ``"bf16x3"``; IEEE when absent.
 
     Returns:
@@ -108,7 +97,7 @@ def tile_mma(
 def tile_transpose(
     v: Vector, permutation: Sequence[int] = (1, 0), *, wg_map: Map | None = None
 ) -> Vector:
-    """``v`` (m, n) with its axes swapped: (n, m); ``permutation`` is [1, 0]."""
+    """Swap the axes of ``v`` (m, n): (n, m); ``permutation`` is [1, 0]."""
     ...
 
 
@@ -122,7 +111,7 @@ def tile_reduce(
         kind: ``add mul max min and or xor``.
         v: rank 1 or 2.
         dims: known when compiling; negative ones count from the end.
-        wg_map: of the result.
+        wg_map: the map of the result.
     Source: XeTile RFC, "tile_reduce".
     """
     ...
@@ -130,10 +119,10 @@ def tile_reduce(
 
 @operation
 def tile_scan(kind: str, v: Vector, axis: int) -> Vector:
-    """Combine the elements up to and with each one along ``axis``; the dtype stays.
+    """Combine the elements up to and including each one along ``axis``; same dtype.
 
     Args:
-        kind: as of `tile_reduce`; f16 and bf16 combine in f32.
+        kind: as in `tile_reduce`; f16 and bf16 combine in f32.
         v: rank 1 or 2.
         axis: known when compiling.
     Source: MLIR vector dialect, "vector.scan".
@@ -149,7 +138,7 @@ def tile_broadcast(
     *,
     wg_map: Map | None = None,
 ) -> Vector:
-    """Repeat ``v`` along ``dims``, of extent 1 there, to ``shape``.
+    """Repeat ``v`` to ``shape`` along ``dims``, where its extent is 1.
 
     Source: XeTile RFC, "tile_broadcast".
     """
@@ -158,7 +147,7 @@ def tile_broadcast(
 
 @operation
 def tile_conv_layout(v: Vector, wg_map: Map, src_map: Map | None = None) -> Vector:
-    """The same values, owned by other subgroups.
+    """Return the same values with another map: other subgroups own the elements.
 
     Source: XeTile RFC, "tile_conv_layout".
     """
@@ -169,7 +158,7 @@ def tile_conv_layout(v: Vector, wg_map: Map, src_map: Map | None = None) -> Vect
 def tile_pack(
     v: Vector, inner_blocks: Sequence[int], *, wg_map: Map | None = None
 ) -> Vector:
-    """(h, w) as blocks: (h/b0, w/b1, b0, b1).
+    """Rearrange (h, w) in blocks: (h/b0, w/b1, b0, b1).
 
     Source: XeTile RFC, "tile_pack".
     """
@@ -178,7 +167,7 @@ def tile_pack(
 
 @operation
 def tile_unpack(v: Vector, *, wg_map: Map | None = None) -> Vector:
-    """The inverse of :func:`tile_pack`.
+    """Do the inverse of :func:`tile_pack`.
 
     Source: XeTile RFC, "tile_unpack".
     """

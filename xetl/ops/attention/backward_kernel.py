@@ -1,40 +1,12 @@
-"""The derivative of attention: probabilities are computed again, block by block."""
+"""The derivative of attention, which computes probabilities again, block by block."""
 
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.attention.kernel import dropout_factors, is_seen
+from xetl.ops.attention.kernel import dropout_factors, masked
 from xetl.ops.matrices import matrix, put, take
+from xetl.ops.rows.softmaxes import LOG2_E
 from xetl.xetile import Array, Vector, constexpr
-
-
-@xetile.function
-def log2_scores(
-    q: Vector,
-    k: Vector,
-    bias: Array | None,
-    m: int,
-    n: int,
-    shift: int,
-    keys: int,
-    factor: float,
-    LEFT: constexpr,
-    RIGHT: constexpr,
-) -> Vector:
-    """What powers of two are taken of: scores, biased and masked, times log2(e)."""
-    scores = xetile.tile_mma(q, k.T) * factor
-    if bias is not None:
-        added = xetile.load_tile(xetile.init_tile(bias, [m, n], scores.shape))
-        if bias.dtype == xetile.i1:
-            scores = xetile.where(added, scores, -xetile.inf)
-        else:
-            scores = scores + added.to(scores.dtype) * 1.4426950408889634
-    column = xetile.arange(scores.shape[1])[None, :] + n
-    seen = column < keys
-    if LEFT is not None or RIGHT is not None:
-        row = xetile.arange(scores.shape[0])[:, None] + (m + shift)
-        seen = seen & is_seen(column, row, LEFT, RIGHT)
-    return xetile.where(seen, scores, -xetile.inf)
 
 
 @xetile.function
@@ -50,7 +22,7 @@ def log2_of_sums(
     ACC: constexpr,
     BN: constexpr,
 ) -> Vector:
-    """log2 of the sum of powers of each query; infinite where it sees no key."""
+    """Return log2 of the sum of exponentials of each query; inf if it sees no key."""
     largest = xetile.full((rows.shape[0], 1), -xetile.inf, ACC)
     total = xetile.zeros((rows.shape[0], 1), ACC)
     start, end = 0, keys.shape[0]
@@ -60,7 +32,8 @@ def log2_of_sums(
         start = max(m + shift - LEFT, 0) // BN * BN
     for n in range(start, end, BN):
         block, t = take(keys, [n, 0], (BN, rows.shape[1]), rows.dtype), keys.shape[0]
-        power = log2_scores(rows, block, bias, m, n, shift, t, factor, LEFT, RIGHT)
+        power = xetile.tile_mma(rows, block.T) * factor
+        power = masked(power, bias, m, n, shift, t, LOG2_E, True, LEFT, RIGHT)
         new = xetile.maximum(largest, power.max(1, keepdims=True))
         less = xetile.where(new == -xetile.inf, 0.0, new)
         fade = xetile.exp2(largest - less)
@@ -89,7 +62,7 @@ def rows_of(
     D: constexpr,
     E: constexpr,
 ) -> None:
-    """What all blocks of keys need of each query, to ``kept``; ``to_q`` is cleared."""
+    """Store to ``kept`` what all blocks of keys need of each query; clear ``to_q``."""
     for m in range(0, queries.shape[0], BM):
         rows = take(queries, [m, 0], (BM, D), MUL)
         norm = log2_of_sums(rows, keys, added, m, shift, factor, LEFT, RIGHT, ACC, BN)
@@ -99,6 +72,12 @@ def rows_of(
         put(norm, kept, [m, 0])
         put(d, kept, [m, 1])
         put(xetile.zeros((BM, D), ACC), to_q, [m, 0])
+
+
+@xetile.function
+def part(x: Array, h: int, starts: Array | None, i: int) -> Array:
+    """A matrix of a batch; of it, if there are ``starts``, the rows of a sequence."""
+    return x[h] if starts is None else x[h, starts[i] : starts[i + 1]]
 
 
 @xetile.kernel
@@ -120,6 +99,7 @@ def attention_backward(
     scale: float,
     p: float,
     HEADS: constexpr,
+    SHARE: constexpr,
     LEFT: constexpr,
     RIGHT: constexpr,
     MUL: constexpr,
@@ -129,75 +109,76 @@ def attention_backward(
     D: constexpr,
     E: constexpr,
 ) -> None:
-    """The gradients of attention; a program makes those of one matrix of a batch.
+    """The gradients of attention; a program computes those of one matrix of keys.
 
-    With e = softmax(scores), g = grad and d = rowsum(g * out) they are v: ``e.T @ g``,
-    q: ``s @ k`` and k: ``s.T @ q`` with ``s = e * (g @ v.T - d) * scale`` (Dao et al.).
-    Powers are computed again from scores; nothing of s x t stands in memory.
+    With e = softmax(scores), g = grad, d = rowsum(g * out) and ``ds = e * (g @ v.T - d)
+    * scale``, the gradients are ``ds @ k`` of q, ``ds.T @ q`` of k and ``e.T @ g`` of v
+    (Dao et al.). Exponentials are computed again from scores; no s x t array is stored.
 
     Args:
-        q: (b, s, D); the others likewise, of one dtype.
+        q: (b * SHARE, s, D); the others likewise, of one dtype.
         k: (b, t, D).
         v: (b, t, E).
-        bias: see `attention`; (b, s, t) or (s, t).
-        out: (b, s, E), the result.
-        grad: (b, s, E), the gradient that comes in.
-        seed: see `attention_with_options`; so is what is not named here.
-        q_starts: where the queries of each sequence begin, of a matrix for each head
-            with those of all sequences; a program makes a sequence of a head. Or None.
-        k_starts: the same of keys.
-        sums: (b, s, 2), temporary: log2 of the sum of powers, and d.
-        by_q: (b, s, D), of ``ACC``.
+        bias: see `attention`; (b * SHARE, s, t) or (s, t).
+        out: (b * SHARE, s, E), the result.
+        grad: (b * SHARE, s, E), the gradient of the result.
+        seed: see `attention`, as for arguments not named here.
+        q_starts: the first query of each sequence, or None. With it, a matrix has all
+            sequences of a head, and a program has one of them.
+        k_starts: the same for keys.
+        sums: (b * SHARE, s, 2), temporary: log2 of the sum of exponentials, and d.
+        by_q: (b * SHARE, s, D), of ``ACC``.
         by_k: (b, t, D).
         by_v: (b, t, E).
         factor: scale * log2(e).
-        scale: what scores are multiplied by.
-        HEADS: matrices, with ``q_starts``.
-        MUL: the dtype of what is multiplied.
+        scale: the factor of scores.
+        HEADS: b.
+        SHARE: the number of matrices of queries that share one of keys.
+        MUL: the dtype of products.
     """
-    b, shift = xetile.program_id(0), 0
-    if q_starts is not None and k_starts is not None:
-        i, h = b // HEADS, b % HEADS
-        one, two, begin, stop = (
-            q_starts[i],
-            q_starts[i + 1],
-            k_starts[i],
-            k_starts[i + 1],
-        )
-        queries, keys, values = q[h, one:two], k[h, begin:stop], v[h, begin:stop]
-        results, grads, kept = out[h, one:two], grad[h, one:two], sums[h, one:two]
-        to_q, to_k, to_v = by_q[h, one:two], by_k[h, begin:stop], by_v[h, begin:stop]
-        shift = keys.shape[0] - queries.shape[0]
-    else:
-        queries, keys, values, results = q[b], k[b], v[b], out[b]
-        grads, kept, to_q, to_k, to_v = grad[b], sums[b], by_q[b], by_k[b], by_v[b]
-    added = None if bias is None else matrix(bias, b)
-    s, t = queries.shape[0], keys.shape[0]
-    what, how = (results, grads, kept, to_q, shift, factor), (LEFT, RIGHT, MUL, ACC)
-    rows_of(queries, keys, added, *what, *how, BM, BN, D, E)
+    number = xetile.program_id(0)
+    i, h, shift = number // HEADS, number % HEADS, 0
+    at, place = (k_starts, i), (q_starts, i)
+    keys, values, s = part(k, h, *at), part(v, h, *at), part(q, 0, *place).shape[0]
+    to_k, to_v, t = part(by_k, h, *at), part(by_v, h, *at), keys.shape[0]
+    if q_starts is not None:
+        shift = t - s
+    for b in range(h * SHARE, (h + 1) * SHARE):
+        queries, results = part(q, b, *place), part(out, b, *place)
+        grads, kept = part(grad, b, *place), part(sums, b, *place)
+        to_q, added = part(by_q, b, *place), None if bias is None else matrix(bias, b)
+        what, how = (results, grads, kept, to_q, shift, factor), (LEFT, RIGHT, MUL, ACC)
+        rows_of(queries, keys, added, *what, *how, BM, BN, D, E)
     for n in range(0, t, BN):
         block = take(keys, [n, 0], (BN, D), MUL)
         value = take(values, [n, 0], (BN, E), MUL)
         dk, dv = xetile.zeros((BN, D), ACC), xetile.zeros((BN, E), ACC)
         start = 0 if RIGHT is None else max(n - shift - RIGHT, 0) // BM * BM
         end = s if LEFT is None else min(s, n - shift + BN + LEFT)
-        for m in range(start, end, BM):
-            rows = take(queries, [m, 0], (BM, D), MUL)
-            g = take(grads, [m, 0], (BM, E), MUL)
-            norm = xetile.load_tile(xetile.init_tile(kept, [m, 0], (BM, 1)))
-            d = xetile.load_tile(xetile.init_tile(kept, [m, 1], (BM, 1)))
-            power = log2_scores(rows, block, added, m, n, shift, t, factor, LEFT, RIGHT)
-            e = xetile.exp2(power - norm)
-            by_e = xetile.tile_mma(g, value.T)
-            left = e
-            if seed is not None:
-                factors = dropout_factors(seed, b, m, n, t, p, e)
-                left, by_e = e * factors, by_e * factors
-            dv = xetile.tile_mma(left.to(MUL).T, g, dv)
-            ds = (e * (by_e - d) * scale).to(MUL)
-            dk = xetile.tile_mma(ds.T, rows, dk)
-            tile = xetile.init_tile(to_q, [m, 0], (BM, D))
-            dq = xetile.tile_mma(ds, block, xetile.load_tile(tile))
-            xetile.store_tile(dq, tile)
+        for b in range(h * SHARE, (h + 1) * SHARE):
+            queries, grads = part(q, b, *place), part(grad, b, *place)
+            kept, to_q = part(sums, b, *place), part(by_q, b, *place)
+            added = None if bias is None else matrix(bias, b)
+            for m in range(start, end, BM):
+                rows = take(queries, [m, 0], (BM, D), MUL)
+                g = take(grads, [m, 0], (BM, E), MUL)
+                norm = xetile.load_tile(xetile.init_tile(kept, [m, 0], (BM, 1)))
+                d = xetile.load_tile(xetile.init_tile(kept, [m, 1], (BM, 1)))
+                power = masked(
+                    xetile.tile_mma(rows, block.T) * factor,
+                    *(added, m, n, shift, t, LOG2_E, True, LEFT, RIGHT),
+                )
+                e = xetile.exp2(power - norm)
+                by_e = xetile.tile_mma(g, value.T)
+                left = e
+                if seed is not None:
+                    factors = dropout_factors(seed, b, m, n, t, p, e)
+                    left, by_e = e * factors, by_e * factors
+                dv = xetile.tile_mma(left.to(MUL).T, g, dv)
+                ds = (e * (by_e - d) * scale).to(MUL)
+                dk = xetile.tile_mma(ds.T, rows, dk)
+                tile = xetile.init_tile(to_q, [m, 0], (BM, D))
+                dq = xetile.tile_mma(ds, block, xetile.load_tile(tile))
+                xetile.store_tile(dq, tile)
         put(dk, to_k, [n, 0])
         put(dv, to_v, [n, 0])

@@ -1,8 +1,9 @@
-"""How many queries a program of attention has, and how many keys a block."""
+"""The block sizes of attention: queries of a program, and keys of a block."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
@@ -14,41 +15,54 @@ from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
 
 QUERIES = (1, 4, 16, 64)
-"""Of a program on a GPU: the first that is enough, else the last."""
+"""Queries of a program on a GPU: the first size that holds all, else the last."""
 
 _QUERIES = (1, 4, 16, 32, 48, 64)
-"""Of a program on a CPU. More are no faster, and leave less for other threads."""
+"""Queries of a program on a CPU. More are not faster, and fewer threads get work."""
 
 _KEYS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
-"""Of a block: whole register tiles, and few enough for scores to stay in L2."""
+"""Keys of a block: whole register tiles, and few enough that scores stay in L2."""
 
 _CAUSAL_KEYS = (16, 64, 128)
-"""Of a block where scores are masked: what is masked of one is computed in vain, and
-smaller blocks leave out more."""
+"""Keys of a block of masked scores. Masked scores of a block are computed in vain;
+smaller blocks skip more of them."""
 
 _TURN = 16
-"""What a program or block costs besides, in queries or keys. [measured] 8 to 22 on a
-CPU with AMX, 3 on one without."""
+"""The fixed cost of a program or block, in queries or keys. [measured] 8 to 22 on a CPU
+with AMX, 3 on one without."""
+
+_TURN_PLAIN = 3
+
+_GRADIENT = range(16, 257, 16)
+"""Queries, and keys, of a block of the derivative: 256 by 256 scores fit in L2."""
+
+_FEW_GRADIENT = 1, 4
+
+_KEYS_GRADIENT = (16, 64, 128)
+"""The same keys on a GPU, or for sequences of several lengths; 128 only unmasked."""
 
 DEVICE_KEYS = {16: 64, 32: 32, 64: 8}
-"""Of a block on a GPU, by the bits of a dtype. [measured] nothing spills; where lanes
-multiply (32 and 64 bits) some KB a subgroup would with twice as many."""
+"""Keys of a block on a GPU, by the bits of the dtype. [measured] Nothing spills. With
+twice as many, 32 and 64 bits, which lanes multiply, spill some KB a subgroup."""
 
 
 def blocks_of(
     operands: Sequence[Operand], extents: tuple[int, int], *, is_masked: bool
 ) -> tuple[int, int]:
-    """How many queries a program has, and how many keys a block.
+    """Return the queries of a program, and the keys of a block.
 
     Args:
-        extents: queries and keys of a sequence.
+        operands: query, key, value.
+        extents: the numbers of queries and keys of a sequence.
+        is_masked: whether a query sees only some keys.
     """
     (queries, keys), dtype, columns = extents, operands[0].dtype, operands[2].shape[-1]
     backend = choose_backend(values=[array_of(x) for x in operands])
     if backend.name == DEVICE_BACKEND:
         return smallest(QUERIES, queries), DEVICE_KEYS[dtype.bits]
-    # Tiles are turned over at the end of a block: sums of each column of v beside as
-    # many scores at least. All that a program has in L1 grows with its queries.
+    # With AMX, the sums of all columns of v are moved out of the tiles after each
+    # block, so a block should have at least as many keys. All that a program keeps in
+    # L1 grows with its queries.
     _, rows = backend.products(choose_target(backend), dtype.name)
     most = rows or _QUERIES[-1]
     block = _cheapest([size for size in _QUERIES if size <= most], queries)
@@ -58,10 +72,50 @@ def blocks_of(
     return block, smallest(wide, keys)
 
 
-def multiplied_as(operands: Sequence[Operand], queries: int) -> DType:
-    """What probabilities are rounded to for the product with values.
+def gradient_blocks(
+    queries: Operand,
+    extents: tuple[int, int],
+    window: Sequence[int | None],
+    *,
+    is_ragged: bool,
+) -> tuple[int, int]:
+    """Return the queries and keys of a block of the derivative.
 
-    To nothing, where this one is computed in f32. Few queries stream the values.
+    [measured] Zen 4, one head, D 64, 49 to 1024 queries and keys: the times of block
+    sizes have the ratios of `cost`, within 10 %.
+
+    Args:
+        extents: rows of queries, which may be those of several heads, and of keys.
+        window: the numbers of keys before and behind its own that a query sees; None:
+            all.
+        is_ragged: whether there are sequences of several lengths.
+    """
+    (s, t), (left, right) = extents, window
+    backend = choose_backend(values=[array_of(queries)])
+    if is_ragged or backend.name == DEVICE_BACKEND:
+        end = len(_KEYS_GRADIENT) - (left is not None or right is not None)
+        return smallest(QUERIES, s), smallest(_KEYS_GRADIENT[:end], t)
+    _, rows = backend.products(choose_target(backend), queries.dtype.name)
+    turn = _TURN if rows else _TURN_PLAIN
+
+    def cost(block: tuple[int, int]) -> tuple[int, int]:
+        m, n = block
+        count = 0
+        for first in range(0, t, n):
+            start = 0 if right is None else max(first - right, 0) // m
+            end = s if left is None else min(s, first + n + left)
+            count += max(cdiv(end, m) - start, 0)
+        return count * (m + turn) * (n + turn), -m * n
+
+    few = [m for m in _FEW_GRADIENT if m >= s] or _GRADIENT
+    return min(product(few, _GRADIENT), key=cost)
+
+
+def multiplied_as(operands: Sequence[Operand], queries: int) -> DType:
+    """Return the dtype of probabilities in the product with values.
+
+    It is the dtype of sums (no rounding) if the target has no products of the operands'
+    dtype, unless there are few queries, which stream the values.
     """
     dtype = operands[0].dtype
     backend = choose_backend(values=[array_of(x) for x in operands])
@@ -70,5 +124,5 @@ def multiplied_as(operands: Sequence[Operand], queries: int) -> DType:
 
 
 def _cheapest(sizes: Sequence[int], extent: int) -> int:
-    """What leaves the least to be computed in vain; of equals the largest."""
+    """Return the size with the least wasted work; of equals the largest."""
     return min(sizes, key=lambda size: (cdiv(extent, size) * (size + _TURN), -size))

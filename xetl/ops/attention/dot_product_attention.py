@@ -13,8 +13,8 @@ from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.attention.backward_kernel import attention_backward
-from xetl.ops.attention.blocks import QUERIES, blocks_of, multiplied_as
-from xetl.ops.attention.kernel import attention, attention_with_options
+from xetl.ops.attention.blocks import blocks_of, gradient_blocks, multiplied_as
+from xetl.ops.attention.kernel import attention
 from xetl.ops.calling.calls import Launch, View, chain, itself, split_batch
 from xetl.ops.calling.declarations import (
     SUMS,
@@ -32,7 +32,6 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import array_of, size_of
 from xetl.ops.dropouts import new_seed
-from xetl.ops.products.plans import smallest
 
 Dims: TypeAlias = Sequence[int]
 """Numbers that torch takes as a list."""
@@ -42,19 +41,14 @@ _NAME = "scaled_dot_product_attention"
 _LOG2_E = 1.4426950408889634
 
 _LEAST_FACTOR = 2.0**-126
-"""In place of 0, with which what is masked (minus infinity) would be NaN."""
-
-_KEYS_BACKWARD = (16, 64, 128)
-"""For the derivative, where nothing is masked."""
-
-_CAUSAL_KEYS_BACKWARD = (16, 64)
+"""The least factor of scores: 0 times a masked score (minus infinity) would be NaN."""
 
 _ALL = -1, -1
-"""The window that every query sees."""
+"""The window with all keys."""
 
 
 def _completed(values: list[Any]) -> None:
-    """``(q, k, v, causal, scale, out)`` was how it could be called; draws a seed."""
+    """Accept the former form ``(q, k, v, causal, scale, out)``; draw a missing seed."""
     mask, scale, out = values[3:6]
     if isinstance(mask, bool):
         values[3:6] = None, 0.0, mask
@@ -66,10 +60,10 @@ def _completed(values: list[Any]) -> None:
 
 
 def window_of(name: str, window: Any, *, is_causal: bool) -> tuple[Any, Any]:
-    """How many keys a query sees before and behind its own; None: all.
+    """Return how many keys a query sees before and behind its own; None: all.
 
     Raises:
-        LaunchError: it is no window.
+        LaunchError: ``window`` is not a pair of numbers from -1.
     """
     found = tuple(window)
     if len(found) != 2 or min(found) < -1:
@@ -82,16 +76,14 @@ def window_of(name: str, window: Any, *, is_causal: bool) -> tuple[Any, Any]:
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     q, k, v, mask, seed, out = context.saved
     dropped, is_causal, scale, is_grouped, window = context.values[4:9]
-    groups = q.shape[-3] // k.shape[-3] if is_grouped else 1
-    inputs = [
-        q,
-        *(x.repeat_interleave(groups, -3) if groups > 1 else x for x in (k, v)),
-    ]
     batch = out.shape[:-2]
-    repeated = [i for i, x in enumerate(inputs) if x.shape[:-2] != batch]
-    whole = [*inputs]
-    for i in repeated:
-        whole[i] = whole[i].expand(*batch, *whole[i].shape[-2:])
+    shared = (*batch[:-1], k.shape[-3]) if is_grouped else batch
+    inputs = (q, batch), (k, shared), (v, shared)
+    # torch takes about a microsecond even to expand, or sum, to the same shape.
+    whole = [
+        x if x.shape[:-2] == lead else x.expand(*lead, *x.shape[-2:])
+        for x, lead in inputs
+    ]
     dense = [x.contiguous() for x in (grad, *whole, out)]
     if mask is not None:
         s, t = q.shape[-2], k.shape[-2]
@@ -104,12 +96,12 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     drawn = seed if dropped else None
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
     given: Any = (*dense, mask, drawn, None, None, sides, scale, dropped)
-    found = [*attention_gradients(*given)]
-    for i in repeated:
-        found[i] = found[i].sum_to_size(inputs[i].shape)
-    if groups > 1:
-        found[1:] = (x.unflatten(-3, (-1, groups)).sum(-3) for x in found[1:])
-    return dict(zip(("query", "key", "value"), found))
+    found = attention_gradients(*given)
+    by = (
+        x if x.shape == given.shape else x.sum_to_size(given.shape)
+        for x, given in zip(found, (q, k, v))
+    )
+    return dict(zip(("query", "key", "value"), by))
 
 
 @function(results=3)
@@ -127,30 +119,38 @@ def attention_gradients(
     scale: float,
     dropout_p: float,
 ) -> Any:
-    """The gradients by query, key and value, all of them (..., s or t, d or e).
+    """The gradients of query, key and value.
 
-    Leading dimensions are the same, but ``attn_mask`` has one or none. With
+    Leading dimensions are equal, but ``attn_mask`` has one or none, and those of
+    ``query`` may be a multiple: so many adjacent heads share a matrix of keys. With
     ``q_starts`` they are (heads, all queries or keys, ...).
     """
     found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
-    (s, d), (t, e) = query.shape[-2:], value.shape[-2:]
-    b, acc = size_of(query.shape[:-2]), SUMS[query.dtype]
+    (s, d), e = query.shape[-2:], value.shape[-1]
+    b, acc = size_of(key.shape[:-2]), SUMS[query.dtype]
+    share = size_of(query.shape[:-2]) // max(b, 1)
+    # Where the place of a query does not count, those of all heads are one matrix.
+    is_alike = q_starts is None and tuple(window) == _ALL and not dropout_p
+    if is_alike and (attn_mask is None or attn_mask.ndim > 2):
+        share, s = 1, share * s
 
     def steps(made: Any) -> Any:
-        kept = temporary((b, s, 2), acc)
+        kept = temporary((b * share, s, 2), acc)
         by_q = made[0] if acc == query.dtype else temporary(query.shape, acc)
         inputs = (query, key, value, attn_mask, result, grad, seed)
         arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
         left, right = window_of(_NAME, window, is_causal=False)
-        is_whole = left is right is None
-        keys = _KEYS_BACKWARD if is_whole else _CAUSAL_KEYS_BACKWARD
-        blocks = smallest(QUERIES, s), smallest(keys, t)
+        ragged = q_starts is not None
+        how = (s, key.shape[-2]), (left, right)
+        blocks = gradient_blocks(query, *how, is_ragged=ragged)
         mul = query.dtype if query.dtype is bf16 else acc
-        constants = (b, left, right, mul, acc, *blocks, d, e)
+        constants = (b, share, left, right, mul, acc, *blocks, d, e)
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
         grid = (sequences, 1, 1)
         flat: View = lambda x: x.reshape(b, *x.shape[-2:])
-        views = [*[flat] * 3, None, *[flat] * 2, *[None] * 4, *[flat] * 3]
+        rows: View = lambda x: x.reshape(b * share, s, x.shape[-1])
+        seen: View = lambda x: x if x.ndim == 2 else rows(x)
+        views = [rows, flat, flat, seen, rows, rows, *[None] * 4, rows, flat, flat]
         launch = Launch(attention_backward, views, (), grid, constants)
         first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
         return [first] if by_q is made[0] else [first, copied(by_q, made[0], acc)]
@@ -178,32 +178,32 @@ def scaled_dot_product_attention(
     *,
     out: ArrayLike = None,
 ) -> Any:
-    """``softmax(q @ k.T * scale + mask) @ v``, shapes as torch's function of this name.
+    """``softmax(q @ k.T * scale + mask) @ v``, with the shapes of torch's function.
 
     Leading dimensions are batches (and heads) and broadcast. Scores and sums are f32
-    (f64 for f64); what multiplies ``value`` is rounded to its dtype first, as the
-    products of 16-bit numbers need. Memory for scores does not grow with s and t.
+    (f64 for f64). For 16-bit products, the weights of ``value`` are rounded to its
+    dtype. Memory for scores does not grow with s and t.
 
     Args:
         query: (..., s, d); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
             memory of a device (USM), anything with ``__dlpack__``.
         key: (..., t, d), dtype of ``query``.
         value: (..., t, e), dtype of ``query``.
-        attn_mask: (..., s, t) or what broadcasts to it; bool: which keys a query sees;
-            floats are added to the scores. It has no derivative.
-        dropout_p: the probability that a weight of a value is 0, others grow by
-            1 / (1 - dropout_p); below 1.
+        attn_mask: (..., s, t), or a shape that broadcasts to it. A bool says whether a
+            query sees a key; floats are added to the scores. It has no derivative.
+        dropout_p: the probability, below 1, that a weight of a value becomes 0. The
+            other weights are multiplied by 1 / (1 - dropout_p).
         is_causal: whether query i sees only keys 0 to i.
-        scale: what scores are multiplied by; None: 1 / sqrt(d).
+        scale: the factor of scores; None: 1 / sqrt(d).
         enable_gqa: whether several heads of ``query``, dimension -3, share one of
             ``key`` and ``value``.
         window_size: how many keys before and behind key i query i sees; -1: all.
-        seed: an array of one i64 for dropout, as of `dropout`; None: one is drawn.
-        out: (..., s, e), where the result goes, of any float dtype. It must not share
-            memory with another argument.
+        seed: an array of one i64 for dropout, as for `dropout`. None: a new seed.
+        out: the array that gets the result: (..., s, e), of any float dtype. It must
+            not share memory with another argument.
 
     Returns:
-        ``out``, or a new array of the library ``query`` is from: (..., s, e), dtype of
+        ``out``, or a new array of the library of ``query``: (..., s, e), dtype of
         ``query``. A query that sees no key gives 0.
 
     Raises:
@@ -240,16 +240,19 @@ def scaled_dot_product_attention(
         rest = (number < 0, sums, block, columns, q.shape[-1], v.shape[-1])
         rest += (multiplied_as((q, k, v), block),)
         grid = (cdiv(s, block), found.matrices, 1)
-        operands = (q, k, v, mask, *made)
-        if not (dropout_p or left is not None or right):
-            constants = (is_causal, *rest)
-            launch = Launch(attention, chained, found.loops, grid, constants)
-            return [Step(launch, operands, factors_of(number))]
-        chained += [None] * 5
-        constants = (1, 1, left, right, *rest)
-        launch = Launch(attention_with_options, chained, found.loops, grid, constants)
-        operands += (seed if dropout_p else None, *[None] * 4)
-        return [Step(launch, operands, (*factors_of(number), dropout_p))]
+        operands = (q, k, v, mask, *made, seed if dropout_p else None, *[None] * 4)
+        numbers = (*factors_of(number), dropout_p)
+        # With dropout each turn of a loop is a launch: it has to know its matrices.
+        turns, loops = [()], found.loops
+        if dropout_p:
+            turns, loops = np.ndindex(loops), ()
+        steps = list[Step]()
+        for i, index in enumerate(turns):
+            inner = [*(_turn(view, index) for view in chained), *[None] * 5]
+            constants = (1, 1, left, right, *rest, i * found.matrices)
+            launch = Launch(attention, inner, loops, grid, constants)
+            steps.append(Step(launch, operands, numbers))
+        return steps
 
     return Call((new_one(result_shape, dtype),), steps)
 
@@ -261,27 +264,28 @@ def _check_dropout(dropout_p: float) -> None:
 
 
 def factors_of(scale: float) -> tuple[float, ...]:
-    """What kernels multiply scores and what is added to them by."""
+    """Return the factors of the scores, and of the bias that is added to them."""
     factor = max(abs(scale) * _LOG2_E, _LEAST_FACTOR)
     return factor, _LOG2_E / factor
 
 
 def _groups(q: Operand, k: Operand, v: Operand) -> int:
-    """How many heads of q share one of k and v.
+    """Return how many heads of q share one head of k and v.
 
     Raises:
-        LaunchError: they cannot be shared evenly.
+        LaunchError: the heads of q are no multiple of those of k and v.
     """
-    ranks = q.ndim, k.ndim, v.ndim
-    if min(ranks) < 3 or k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3]:
+    fits = min(q.ndim, k.ndim, v.ndim) > 2 and k.shape[-3] == v.shape[-3]
+    heads, shared = (x.shape[-3] if fits else 0 for x in (q, k))
+    if not fits or heads % (shared or heads + 1):
         problem = f"q is {q.shape}, k is {k.shape} and v is {v.shape}"
         help_ = "the heads of q, dimension -3, are a multiple of those of k and v"
         raise wrong_shape(_NAME, problem, help_)
-    return q.shape[-3] // k.shape[-3]
+    return heads // (shared or 1) or 1
 
 
 def _split_heads(x: Operand, groups: int) -> tuple[Shape, View]:
-    """The shape and view with heads as (heads of k, groups or 1)."""
+    """Return the shape and view with heads as (heads of k, groups or 1)."""
     if groups == 1:
         return x.shape, itself
     *lead, heads, rows, columns = x.shape
@@ -290,8 +294,13 @@ def _split_heads(x: Operand, groups: int) -> tuple[Shape, View]:
     return shape, lambda a: a.reshape(shape)
 
 
+def _turn(view: View | None, index: tuple[int, ...]) -> View | None:
+    """What a turn of a loop sees of a view."""
+    return chain(view, lambda x: x[index]) if view and index else view
+
+
 def _mask_view(mask: Operand, groups: int, s: int, t: int) -> View:
-    """(..., s, t), with heads split as those of queries."""
+    """Return the view of a mask as (..., s, t), with heads split as in the queries."""
     lead = mask.shape[:-2]
     if groups > 1 and lead:
         heads = lead[-1]
@@ -302,7 +311,7 @@ def _mask_view(mask: Operand, groups: int, s: int, t: int) -> View:
 
 
 def _check_mask(mask: Operand, dtype: DType, wanted: Shape) -> None:
-    """Refuse a mask that does not broadcast, or is no bool and no such float."""
+    """Refuse a mask that does not broadcast, or whose dtype does not fit."""
     pairs = zip(reversed(mask.shape), reversed(wanted))
     fits = 2 <= mask.ndim <= len(wanted) and all(n in (1, m) for n, m in pairs)
     if not fits:
@@ -314,7 +323,7 @@ def _check_mask(mask: Operand, dtype: DType, wanted: Shape) -> None:
 
 
 def _result_shape(q: Shape, k: Shape, v: Shape) -> Shape:
-    """(..., s, e); a LaunchError if the shapes do not fit together."""
+    """Return (..., s, e); raise a LaunchError if the shapes do not fit together."""
     help_ = "q is (..., s, d), k is (..., t, d), v is (..., t, e), with d at least 1"
     if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2] or not q[-1]:
         raise wrong_shape(_NAME, f"q is {q}, k is {k} and v is {v}", help_)

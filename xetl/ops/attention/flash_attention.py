@@ -1,4 +1,4 @@
-"""``flash_attn_varlen_func`` and ``flash_attn_with_kvcache``: sequences of any lengths.
+"""``flash_attn_varlen_func`` and ``flash_attn_with_kvcache``: sequences of any length.
 
 Names, shapes and keywords are those of flash-attn 2 (github.com/Dao-AILab); pages are
 those of PagedAttention (Kwon et al., arXiv 2309.06180).
@@ -19,7 +19,7 @@ from xetl.ops.attention.dot_product_attention import (
     factors_of,
     window_of,
 )
-from xetl.ops.attention.kernel import attention_with_options
+from xetl.ops.attention.kernel import attention
 from xetl.ops.calling.calls import Launch, View
 from xetl.ops.calling.declarations import (
     SUMS,
@@ -38,7 +38,7 @@ from xetl.ops.calling.views import floats
 Dims: TypeAlias = Sequence[int]
 
 _PAGE = 16
-"""Pages have a multiple of so many keys."""
+"""The number of keys of a page is a multiple of this."""
 
 
 def _heads_first(x: Numbers) -> Numbers:
@@ -46,7 +46,7 @@ def _heads_first(x: Numbers) -> Numbers:
 
 
 def _pages_of_heads(x: Numbers) -> Numbers:
-    """(heads, pages, keys, d) of (pages, keys, heads, d)."""
+    """View (pages, keys, heads, d) as (heads, pages, keys, d)."""
     return x.swapaxes(-3, -2).swapaxes(0, 1)
 
 
@@ -62,7 +62,7 @@ def _check(name: str, q: Operand, k: Operand, v: Operand, rank: int) -> None:
 
 
 def _check_numbers(name: str, x: Operand | None, *shape: int) -> None:
-    """Refuse an array that is no i32 of a shape; -1 stands for any extent."""
+    """Refuse an array that is not i32 or has another shape; -1 allows any extent."""
     if x is None:
         return
     if x.dtype != i32:
@@ -84,7 +84,7 @@ def _attention(
     window: tuple[int | None, int | None],
     page: int = 0,
 ) -> Call:
-    """The launch for q, k, v, lengths, table and where queries and keys begin."""
+    """Return the launch. ``operands``: q, k, v, lengths, table, q_starts, k_starts."""
     q, k, v = (x for x in operands[:3] if x is not None)
     heads, d = q.shape[-2:]
     spec = result((*q.shape[:-1], v.shape[-1]), q.dtype)
@@ -97,7 +97,7 @@ def _attention(
         seen = (*views, None, _heads_first, *[None] * 5)
         grid = (cdiv(queries, rows), batch * heads, 1)
         tile = (rows, block, d, v.shape[-1], multiplied_as((q, k, v), rows))
-        launch = Launch(attention_with_options, seen, (), grid, (*constants, *tile))
+        launch = Launch(attention, seen, (), grid, (*constants, *tile))
         given = (q, k, v, None, *made, None, *operands[3:])
         return [Step(launch, given, (*factors_of(number), 0.0))]
 
@@ -108,19 +108,14 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     q, k, v, q_starts, k_starts, out = context.saved
     scale, window = context["softmax_scale"], context["window_size"]
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
-    groups = q.shape[1] // k.shape[1]
-    wide = [x.repeat_interleave(groups, 1) if groups > 1 else x for x in (k, v)]
-    heads = (x.transpose(0, 1).contiguous() for x in (grad, q, *wide, out))
+    heads = (x.transpose(0, 1).contiguous() for x in (grad, q, k, v, out))
     g, a, b, c, y = heads
     is_causal = context["causal"]
     sides = window_of("flash_attn_varlen_func", window, is_causal=is_causal)
     ends = [-1 if size is None else size for size in sides]
     given = (g, a, b, c, y, None, None, q_starts, k_starts)
     found: Any = attention_gradients(*given, ends, scale, 0.0)
-    by: list[Any] = [x.transpose(0, 1) for x in found]
-    if groups > 1:
-        by[1:] = [x.unflatten(1, (-1, groups)).sum(2) for x in by[1:]]
-    return dict(zip("qkv", by))
+    return dict(zip("qkv", (x.transpose(0, 1) for x in found)))
 
 
 @function(
@@ -140,23 +135,26 @@ def flash_attn_varlen_func(
     *,
     out: ArrayLike = None,
 ) -> Any:
-    """Attention of sequences of several lengths, one behind the other.
+    """Attention of sequences of several lengths, stored one behind the other.
 
     Args:
         q: (all queries, heads, d); f16, bf16, f32 or f64, from any library as for
             `scaled_dot_product_attention`.
-        k: (all keys, heads of keys, d), dtype of ``q``; heads of ``q`` are a multiple.
+        k: (all keys, heads of keys, d), dtype of ``q``. The number of heads of ``q`` is
+            a multiple of that of ``k``.
         v: (all keys, heads of keys, e), dtype of ``q``.
-        cu_seqlens_q: (batch + 1,), i32: where the queries of each sequence begin, and
-            where the last ones end. Inside of ``q``, and not falling: not checked.
-        cu_seqlens_k: the same of keys.
-        max_seqlen_q: queries of the longest sequence, at least.
-        max_seqlen_k: keys of the longest one.
-        softmax_scale: what scores are multiplied by; None: 1 / sqrt(d).
-        causal: whether a query sees only keys up to its own; the last query of a
+        cu_seqlens_q: (batch + 1,), i32: the first query of each sequence, and the end
+            of the last one. They must be ascending and inside of ``q``; this is not
+            checked.
+        cu_seqlens_k: the same for keys.
+        max_seqlen_q: the queries of the longest sequence, or more.
+        max_seqlen_k: the keys of the longest sequence, or more.
+        softmax_scale: the factor of scores; None: 1 / sqrt(d).
+        causal: whether a query sees only keys up to its own. The last query of a
             sequence belongs to the last key.
         window_size: how many keys before and behind its own a query sees; -1: all.
-        out: (all queries, heads, e), where the result goes, of any float dtype.
+        out: the array that gets the result: (all queries, heads, e), of any float
+            dtype.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
@@ -188,19 +186,19 @@ def flash_attn_with_kvcache(
     """Attention of new queries to the keys of a cache, which may be in pages.
 
     Args:
-        q: (batch, s, heads, d); dtypes as of `flash_attn_varlen_func`. The last query
+        q: (batch, s, heads, d); dtypes as for `flash_attn_varlen_func`. The last query
             of a sequence belongs to its last key.
-        k_cache: (batch, t, heads of keys, d); with a table (pages, keys of a page,
-            heads of keys, d), a page has a multiple of 16 keys.
-        v_cache: the same of values.
-        cache_seqlens: (batch,), i32: keys of each sequence, those of ``q`` included.
-            What is in a cache behind them is not read. Not checked.
-        block_table: (batch, pages of a sequence), i32: the numbers of its pages; those
+        k_cache: (batch, t, heads of keys, d). With a table it is (pages, keys of a
+            page, heads of keys, d), and the keys of a page are a multiple of 16.
+        v_cache: the same for values.
+        cache_seqlens: (batch,), i32: the number of keys of each sequence, with those of
+            ``q``. Later keys of the cache are not read. The numbers are not checked.
+        block_table: (batch, pages of a sequence), i32: the indices of its pages. Those
             behind its keys are not read.
-        softmax_scale: what scores are multiplied by; None: 1 / sqrt(d).
+        softmax_scale: the factor of scores; None: 1 / sqrt(d).
         causal: whether a query sees only keys up to its own.
         window_size: how many keys before and behind its own a query sees; -1: all.
-        out: (batch, s, heads, e), where the result goes, of any float dtype.
+        out: the array that gets the result: (batch, s, heads, e), of any float dtype.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.

@@ -1,1 +1,1 @@
-"""How a function is declared, and what a call of one goes through."""
+"""Declarations of functions, and the steps of a call."""

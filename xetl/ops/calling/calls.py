@@ -1,11 +1,11 @@
-"""Calls that are planned once: the next one like it takes its views and launches.
+"""Plans of calls: calls of one kind are planned once and share views and launches.
 
-What a call of a function needs depends on shapes, strides and dtypes alone, so it is
-kept by these: the views that kernels take, the grid, the compile-time arguments.
+A plan depends on shapes, strides and dtypes alone. It holds the views that kernels
+take, the grid and the compile-time arguments.
 
-Of a batch of matrices a kernel takes at most two dimensions before the matrix. Nothing
-is copied: dimensions are merged where strides allow it, repeated where they are
-broadcast, and the host loops over what is left.
+A kernel takes at most two batch dimensions before the matrix. Views never copy:
+dimensions are merged where strides allow it and repeated where they are broadcast. The
+host loops over the remaining dimensions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from xetl.backend import RecordedLaunch
+from xetl.errors import LaunchError
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.records import record
 from xetl.runtime.grid import Grid
@@ -33,20 +34,28 @@ P = TypeVar("P")
 
 
 class Plans(Generic[P]):
-    """The plans of a function, by what they depend on."""
+    """The plans of a function, found by key."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, P] = {}
 
     def find(self, key: Hashable, make: Callable[[], P]) -> P:
-        """The plan kept for ``key``, else the one that ``make`` gives.
+        """Return the plan kept for ``key``; make and keep one if there is none.
 
         Args:
-            key: all that the plan depends on, but for the backend that is set.
-            make: checks the call; what it raises is not kept.
+            key: all that the plan depends on, except the backend that is set.
+            make: checks the call and returns the plan. Its errors are not kept.
+
+        Raises:
+            LaunchError: an option in the key cannot be hashed (X0829).
         """
         key = key, config.backend, config.interpret
-        plan = self._known.get(key)
+        try:
+            plan = self._known.get(key)
+        except TypeError as error:  # an option that names a dtype may be any object
+            help_ = "pass a number, a string or a dtype, not an array or a list"
+            problem = f"an option cannot be compared: {error}"
+            raise LaunchError(problem, "X0829", help_) from None
         if plan is None:
             plan = make()
             if len(self._known) >= _MOST_PLANS:
@@ -56,14 +65,14 @@ class Plans(Generic[P]):
 
 
 def kind(array: Numbers | None) -> Hashable:
-    """All that a plan may depend on."""
+    """Return all properties of an array that a plan may depend on."""
     if array is None:
         return None
     return array.shape, array.strides, array.dtype, type(array), misplaced(array)
 
 
 def misplaced(array: Numbers) -> bool:
-    """Whether memory of a device begins where block messages of GPUs do not."""
+    """Whether an array in device memory begins where no block message of GPUs can."""
     return isinstance(array, DeviceNumbers) and array.ctypes.data % _ALIGNMENT != 0
 
 
@@ -73,12 +82,13 @@ _ALIGNMENT = 64
 
 @record()
 class Launch:
-    """The launches of a kernel that a call takes.
+    """The launches of one kernel in a call: one for each index of the host's loops.
 
     Attributes:
         kernel: takes arrays, numbers that may differ from call to call, constants.
-        views: of each array; None: it is the same for all loops, and may be None.
-        loops: extents of the dimensions that the host goes through.
+        views: one for each array. None: all launches get the array (which may be
+            None) as it is.
+        loops: extents of the dimensions that the host loops over.
     """
 
     kernel: Kernel
@@ -99,13 +109,15 @@ class Launch:
         """Launch the kernel for each index of the loops.
 
         Args:
-            numbers: what the kernel takes behind them.
-            launched: where each launch is put.
+            arrays: one for each of ``views``.
+            numbers: arguments of the kernel after the arrays.
+            launched: a list that each launch is appended to; None: they are not
+                recorded.
         """
         self.run_seen(self.seen(arrays), *numbers, launched=launched)
 
     def seen(self, arrays: Sequence[Numbers | None]) -> list[Any]:
-        """The arrays as the kernel takes them."""
+        """Return the views of the arrays that the kernel takes."""
         pairs = zip(self.views, arrays, strict=True)
         return [x if view is None or x is None else view(x) for view, x in pairs]
 
@@ -115,7 +127,7 @@ class Launch:
         *numbers: float,
         launched: list[RecordedLaunch] | None = None,
     ) -> None:
-        """The same, of arrays that are seen so already."""
+        """Do the same as `run`, with arrays that `seen` has returned."""
         for index in np.ndindex(self.loops):
             pairs = zip(self.views, arrays)
             at = [x if view is None or not index else x[index] for view, x in pairs]
@@ -133,19 +145,19 @@ class Launch:
 
 
 View: TypeAlias = Callable[[Numbers], Numbers]
-"""Gives another view of an array: the same memory, another shape."""
+"""Returns another view of an array: the same memory, another shape."""
 
 Views: TypeAlias = tuple[View, View, View]
-"""Of a, b and out."""
+"""The views of a, b and out."""
 
 
 def itself(x: Numbers) -> Numbers:
-    """No other view."""
+    """Return the array itself: the identity among views."""
     return x
 
 
 def as_matrices(a: Numbers, b: Numbers) -> Views:
-    """Vectors as matrices: a row on the left, a column on the right."""
+    """Return views that make matrices of vectors: ``a`` a row, ``b`` a column."""
     is_row, is_column = a.ndim == 1, b.ndim == 1
     if is_row and is_column:
         return as_row, _column, as_row
@@ -155,12 +167,12 @@ def as_matrices(a: Numbers, b: Numbers) -> Views:
 
 
 def as_row(x: Numbers) -> Numbers:
-    """A vector as a matrix of one row."""
+    """View a vector as a matrix of one row."""
     return x[None, :]
 
 
 def as_line(x: Numbers) -> Numbers:
-    """All elements as a vector."""
+    """View all elements as a vector."""
     return x.reshape(-1)
 
 
@@ -169,24 +181,24 @@ def _column(x: Numbers) -> Numbers:
 
 
 def transposed(x: Numbers) -> Numbers:
-    """Rows and columns exchanged."""
+    """View each matrix transposed."""
     return x.swapaxes(-1, -2)
 
 
 def seen(arrays: Sequence[Numbers], views: Views) -> tuple[Numbers, Numbers, Numbers]:
-    """The views of a, b and out."""
+    """Return the views of the arrays a, b and out."""
     a, b, out = (view(array) for array, view in zip(arrays, views))
     return a, b, out
 
 
 def chained(first: Views, then: Views) -> Views:
-    """The views ``then`` of the views ``first``."""
+    """Compose the views of a, b and out: ``first``, then ``then``."""
     a, b, out = map(chain, first, then)
     return a, b, out
 
 
 def chain(first: View, then: View) -> View:
-    """The view ``then`` of the view ``first``."""
+    """Compose two views: ``first``, then ``then``."""
     if first is itself:
         return then
     if then is itself:
@@ -195,13 +207,14 @@ def chain(first: View, then: View) -> View:
 
 
 class Batches(NamedTuple):
-    """How to see the operands of a function of matrices.
+    """Views of the operands of a function of matrices.
 
     Attributes:
-        views: of each: ``loops`` dimensions of the host, then those of the kernel; a
-            matrix that is the same for all has none.
-        loops: extents of the dimensions that the host goes through.
-        matrices: how many products a launch makes.
+        views: one for each operand. A view has the ``loops`` dimensions of the host,
+            then those of the kernel. A matrix that all batches share has no batch
+            dimensions.
+        loops: extents of the dimensions that the host loops over.
+        matrices: the number of products of one launch.
     """
 
     views: tuple[View, ...]
@@ -210,9 +223,10 @@ class Batches(NamedTuple):
 
 
 def fold_rows(a: Numbers, b: Numbers, out: Numbers) -> Views | None:
-    """One product instead of many with the same b: the rows of all a below each other.
+    """Return views that make one product of many with the same b, by stacking rows.
 
-    Of (..., m, k) and (..., k, n); None where b differs or memory does not allow it.
+    The operands are (..., m, k) and (..., k, n). Return None if the matrices of b
+    differ, or if strides do not allow these views.
     """
     if a.ndim == 2 or prod(b.shape[:-2]) != 1:
         return None
@@ -223,11 +237,11 @@ def fold_rows(a: Numbers, b: Numbers, out: Numbers) -> Views | None:
 
 
 def split_batch(operands: Sequence[Numbers]) -> Batches:
-    """Views for a kernel that takes batches of two dimensions.
+    """Return views for a kernel that takes at most two batch dimensions.
 
     Args:
-        operands: (..., rows, columns) each; the last is the result, whose batch is what
-            those of the others broadcast to.
+        operands: (..., rows, columns) each. The last one is the result; its batch
+            dimensions are those that the batches of the others broadcast to.
     """
     out = operands[-1]
     batch = out.shape[:-2]
@@ -248,7 +262,7 @@ def split_batch(operands: Sequence[Numbers]) -> Batches:
 def _grouped(
     array: Numbers, batch: Sequence[int], looped: int, groups: Sequence[int]
 ) -> View:
-    """See ``array`` as (loops..., groups..., rows, columns)."""
+    """Return the view of ``array`` as (loops..., groups..., rows, columns)."""
     matrix = array.shape[-2:]
     if looped == 0 and prod(array.shape[:-2]) == 1:
         return _first_matrix
@@ -270,7 +284,7 @@ def _rows(x: Numbers) -> Numbers:
 
 
 def are_views(arrays: Sequence[Numbers], views: Sequence[View]) -> bool:
-    """Whether no view is a copy; an empty one, as of an empty batch, is none."""
+    """Whether no view is a copy. An empty view, as of an empty batch, never is one."""
     seen = [view(array) for array, view in zip(arrays, views)]
     return all(
         after.size == 0 or np.may_share_memory(after, before)

@@ -1,4 +1,4 @@
-"""``@xetl.op``: a function of a user, as an operator of torch."""
+"""``@xetl.op``: makes a function of the user an operator of torch."""
 
 from __future__ import annotations
 
@@ -26,27 +26,29 @@ _RESULT_NAMES = ("out", "output", "result", "y")
 def op(
     name: str, *, out: Like = None, backward: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make an operator of torch of a function, ``torch.ops.lib.name``.
+    """Make a function an operator of torch, ``torch.ops.lib.name``.
 
     The function still takes arrays of any library. With tensors it has a derivative
     (`backward`), and torch.compile and torch.export keep it as one node of their graph.
 
     Args:
         name: ``"lib::name"``.
-        out: what the result is like: the name of an argument (by default the first
-            array), or a function of the arguments that gives a new array, a shape, or
-            (shape, dtype). A sequence of names or a tuple for several results. Where
-            the last parameter of the function is called ``out``, it gets the new array
-            to write to; else it returns the result. Of a kernel with a declared grid
-            the last parameter that is not ``constexpr`` is the result.
-        backward: gives the gradients of the inputs, in order (None: it has none).
-            ``backward(grad, ...)`` gets besides the gradient of each result the
-            arguments that it names, and ``out`` for the result; or all of them in
-            order, where names differ. If the first parameter is called ``ctx``, it is
-            ``backward(ctx, *gradients)`` with ``ctx.saved_tensors``: arrays, results.
+        out: which shape and dtype the result has: those of the argument of this name
+            (by default the first array), or what a function of the arguments returns:
+            a new array, a shape, or (shape, dtype). For several results, a sequence of
+            names. If the last parameter of the decorated function is called ``out``,
+            xetl passes the new array there; otherwise the function returns the result.
+            Of a kernel with a declared grid, the last parameter that is not
+            ``constexpr`` is the result.
+        backward: returns the gradients of the inputs in order; None: the function has
+            no derivative. ``backward(grad, ...)`` gets the gradient of each result,
+            then the arguments whose names its parameters have, and the result as
+            ``out``. If other names occur, it gets all arguments in order. If the first
+            parameter is called ``ctx``, the call is ``backward(ctx, *gradients)``, and
+            ``ctx.saved_tensors`` holds the arrays, then the results.
 
     Raises:
-        LaunchError: the name is not of that form.
+        LaunchError: the name is not of that form, or `out` names no argument.
 
     >>> @op("docs::double", backward=lambda grad: 2 * grad)
     ... def double(x):
@@ -57,10 +59,11 @@ def op(
         problem = f"`{name}` is no name of an operator"
         raise LaunchError(problem, "X0829", 'write `@xetl.op("library::name")`')
 
+    @errors_at_caller
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         called = public_function(_declared(namespace, short, function, out, backward))
-        if "torch" in sys.modules:  # else with the first call once it is
-            import_whole("xetl.ops.calling.torch_library").register()
+        if "torch" in sys.modules:  # otherwise the first call after its import does it
+            import_whole("xetl.ops.calling.torch_library").register_again(name)
         return called
 
     return declare
@@ -86,6 +89,7 @@ def _declared(
     count = 1 if out is None or isinstance(out, str) or callable(out) else len(out)
     arrays = [p.name for p, kind in zip(inputs, kinds) if kind.startswith("ArrayLike")]
     like = out or (arrays[0] if arrays else None)
+    names = _names(like, f"{namespace}::{name}", [p.name for p in inputs], arrays)
 
     def made(values: Sequence[Any]) -> tuple[Any, ...]:
         arguments = {p.name: v for p, v in zip(inputs, values)}
@@ -95,7 +99,6 @@ def _declared(
             if parts and all(hasattr(each, "shape") for each in parts):
                 return parts
             return (_new(found, arguments),)
-        names = [like] if isinstance(like, str) else list(like or [])
         return tuple(_new(arguments[name], arguments) for name in names)
 
     def plain(values: list[Any]) -> Any:
@@ -124,8 +127,24 @@ def _declared(
     return Function(name, rule, count, found, tuple(saves), **rules)  # type: ignore[arg-type]
 
 
+def _names(
+    like: Like, operator: str, inputs: Sequence[str], arrays: Sequence[str]
+) -> list[str]:
+    """Return the argument that each result is like; [] if a function makes results."""
+    if like is None or callable(like):
+        return []
+    names = [like] if isinstance(like, str) else list(like)
+    for name in names:
+        if name not in inputs:
+            problem = f"`out=` of `{operator}` names `{name}`, which is not given"
+            known = ", ".join(f"`{each}`" for each in arrays)
+            help_ = f"name the argument that the result is like: {known}"
+            raise LaunchError(problem, "X0829", help_)
+    return names
+
+
 def _kind(parameter: inspect.Parameter) -> str:
-    """The kind of a parameter by its annotation, else by its default."""
+    """Return the kind of a parameter, by its annotation or else by its default."""
     annotation, default = parameter.annotation, parameter.default
     text = getattr(annotation, "__name__", None) or str(annotation)
     for name, kind in _TYPES.items():
@@ -137,7 +156,7 @@ def _kind(parameter: inspect.Parameter) -> str:
 
 
 def _named(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """The arguments by the names of the parameters, which are in order otherwise."""
+    """Return the arguments of ``function``: by name, or in order if names differ."""
     names = list(inspect.signature(function).parameters)
     if set(names) <= set(arguments):
         return {name: arguments[name] for name in names}
@@ -145,7 +164,7 @@ def _named(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 
 
 def _new(like: Any, arguments: Mapping[str, Any]) -> Any:
-    """A new array: like an array, of a shape, or of a shape and a dtype."""
+    """Return a new array: like an array, of a shape, or of a shape and a dtype."""
     first = next(x for x in arguments.values() if hasattr(x, "shape"))
     if hasattr(like, "shape"):
         is_argument = any(like is each for each in arguments.values())
@@ -174,7 +193,7 @@ def _gradients(
     arrays: Sequence[str],
     count: int,
 ) -> Callable[[Sequence[Any], Mapping[str, Any], Sequence[Any]], Mapping[str, Any]]:
-    """``(gradients, arguments, results)`` to the gradients by name."""
+    """Return a function ``(gradients, arguments, results)`` to gradients by name."""
     names = [p.name for p in inspect.signature(backward).parameters.values()]
 
     def found(
@@ -202,7 +221,7 @@ def _gradients(
 
 
 class _Saved:
-    """What a backward function in torch's form is given."""
+    """The ``ctx`` of a backward function in torch's form."""
 
     def __init__(self, saved: tuple[Any, ...], arguments: Mapping[str, Any]) -> None:
         self.saved_tensors = saved
@@ -218,10 +237,10 @@ def _as_operator(
     count: int,
     gradients: Callable[..., Mapping[str, Any]],
 ) -> Callable[..., Mapping[str, Any]]:
-    """The derivative as an operator of its own, which graphs do not look into.
+    """Declare the derivative as an operator, so that graphs keep it as one node.
 
-    It takes the gradients, all arguments, the results; it gives a gradient for each
-    array, zeros where there is none.
+    The operator takes the gradients, all arguments and the results. It returns a
+    gradient for each array: zeros where ``gradients`` gives none.
     """
     arrays = [i for i, kind in enumerate(kinds) if kind.startswith("ArrayLike")]
 
@@ -269,10 +288,10 @@ def _as_operator(
     )
 
     def backward(context: Context, *grads: Any) -> Mapping[str, Any]:
-        saved = dict(zip([inputs[i].name for i in arrays], context.saved))
-        options = context.options
+        unpacked, options = context.saved, context.options
+        saved = dict(zip([inputs[i].name for i in arrays], unpacked))
         arguments = [saved.get(p.name, options.get(p.name)) for p in inputs]
-        found = called(*grads, *arguments, *context.saved[len(arrays) :])
+        found = called(*grads, *arguments, *unpacked[len(arrays) :])
         each = (found,) if len(arrays) == 1 else found
         return {
             inputs[i].name: gradient

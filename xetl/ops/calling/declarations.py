@@ -1,7 +1,7 @@
-"""What a rule of `xetl.ops` is written in: operands, launches, results, checks.
+"""The parts of a rule of `xetl.ops`: operands, launches, results, checks.
 
-`declare` makes a public function of a rule. Where an array does not lie as launches
-need it, one more launch copies it.
+`declare` makes a public function of a rule. If the strides of an array do not suit the
+launches, another launch copies the array.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType, bf16, f16, f32, f64, i8, i32, u8
-from xetl.ops.calling.calls import Launch, are_views
-from xetl.ops.calling.operands import Numbers, Shape
+from xetl.ops.calling.calls import Launch, View, are_views
+from xetl.ops.calling.operands import Numbers, Shape, order_of
 from xetl.ops.calling.recycling import new_array
 from xetl.records import record
 
 ArrayLike: TypeAlias = Any
 """An array of any library; the annotation tells arrays from options."""
 Number: TypeAlias = float
-"""A number that kernels get when they run, so that any is computed by the same code."""
+"""A number that kernels get at run time: one compiled kernel serves all values."""
 DTypeLike: TypeAlias = Any
 """A dtype of NumPy, torch or xetl, or its name."""
 
@@ -32,12 +32,12 @@ class Operand:
     """An array as a rule sees it.
 
     Attributes:
-        name: what an error calls it.
-        shape: its extents; symbols of torch where torch asks for shapes.
-        dtype: of its elements.
-        array: the elements, of rank 1 at least; None where torch asks for shapes.
+        name: its name in errors.
+        shape: its extents; symbols of torch if torch asks only for shapes.
+        dtype: the dtype of its elements.
+        array: the elements, of rank 1 at least; None if torch asks only for shapes.
         is_new: whether the function makes it.
-        order: its dimensions in memory, the outermost first; None: as they are counted.
+        order: its dimensions by stride, the outermost first; None: row-major.
     """
 
     name: str
@@ -58,11 +58,11 @@ Operands: TypeAlias = Sequence[Operand | None]
 
 @record(frozen=True)
 class Step:
-    """A launch of a function.
+    """One launch among those that compute a function.
 
     Attributes:
         operands: inputs, results and temporary arrays in the order of the launch.
-        numbers: what the kernel takes behind them.
+        numbers: arguments of the kernel after the arrays.
     """
 
     launch: Launch
@@ -72,13 +72,13 @@ class Step:
 
 @record(frozen=True)
 class Call:
-    """What a rule gives.
+    """What a rule returns: the results of a call and its launches.
 
     Attributes:
         results: shape and dtype of each.
-        steps: gives the launches (None: nothing is to be done); is asked where the
-            elements are there.
-        temporary: what steps hand to one another.
+        steps: takes the operands of the results and returns the launches. It is
+            called only if the arrays have elements, not if torch asks for shapes.
+        temporary: arrays that one step writes and a later one reads.
     """
 
     results: tuple[Operand, ...]
@@ -92,27 +92,27 @@ def temporary(
     name: str = "temporary",
     order: tuple[int, ...] | None = None,
 ) -> Operand:
-    """What one launch hands to the next; see `Operand` for ``order``."""
+    """Make an array that one launch writes and a later one reads."""
     array = new_array(shape, dtype.numpy, order)
     return Operand(name, shape, dtype, array, True, order)
 
 
 def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
-    """A result that does not exist yet."""
+    """Describe a result that does not exist yet."""
     return Operand(name, shape, dtype)
 
 
 def result_like(x: Operand, dtype: DType) -> Operand:
-    """A result whose elements lie in memory in the order of those of ``x``."""
+    """Describe a result with the shape of ``x`` and its order of dimensions."""
     return Operand("out", x.shape, dtype, order=x.order)
 
 
 def as_rows(values: list[Any], places: Sequence[int]) -> list[Step]:
-    """Copies of arrays whose rows do not lie along memory; they take their places.
+    """Replace arrays whose rows are not contiguous by copies; return the copying steps.
 
     Args:
-        values: all arguments of a rule; it is changed.
-        places: of the arrays.
+        values: all arguments of a rule; the list is changed.
+        places: the indices of the arrays.
     """
     copies: list[Step] = []
     for i in places:
@@ -123,22 +123,34 @@ def as_rows(values: list[Any], places: Sequence[int]) -> list[Step]:
     return copies
 
 
-def along(x: Operand, dim: int) -> tuple[Operand, list[Step]]:
-    """An array that lies along a dimension, and what copies elements to it."""
-    order = (*(i for i in range(x.ndim) if i != dim), dim)
+def along(x: Operand, *dims: int) -> tuple[Operand, list[Step]]:
+    """Return a temporary array with ``dims`` innermost, and the steps that fill it."""
+    order = (*(i for i in range(x.ndim) if i not in dims), *dims)
     to = temporary(x.shape, x.dtype, x.name, order)
     return to, [copied(x, to)]
 
 
+def along_view(x: Operand, view: View, *dims: int) -> tuple[Operand, list[Step]]:
+    """The array if such a view of it has rows along memory, else it along ``dims``."""
+    assert x.array is not None
+    seen = view(x.array)
+    order = order_of(seen.shape, seen.strides)
+    if are_views([x.array], [view]) and (order is None or order[-1] == seen.ndim - 1):
+        return x, []
+    return along(x, *dims)
+
+
 def steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
-    """The launches of a call; what they cannot write to in place is copied there."""
+    """Return the launches of a call, and copies to results they cannot write to."""
     steps = _steps_with_programs(call, results)
-    lost = [x for x in results if any(_misses(step, x) for step in steps)]
-    if not lost:
+    lost = [any(_misses(step, x) for step in steps) for x in results]
+    if not any(lost):
         return steps
-    between = {id(x): temporary(x.shape, x.dtype) for x in lost}
-    moved = [between.get(id(x), x) for x in results]
-    copies = [copied(between[id(x)], x) for x in lost]
+    moved = [
+        temporary(x.shape, x.dtype, order=spec.order) if is_lost else x
+        for spec, x, is_lost in zip(call.results, results, lost)
+    ]
+    copies = [copied(each, x) for each, x in zip(moved, results) if each is not x]
     return [*_steps_with_programs(call, moved), *copies]
 
 
@@ -148,13 +160,13 @@ def _steps_with_programs(call: Call, results: Sequence[Operand]) -> list[Step]:
 
 
 def copied(source: Operand, to: Operand) -> Step:
-    """The launch that converts elements to the dtype of ``to``."""
+    """Return the launch that copies elements, converted to the dtype of ``to``."""
     # Imported late: few calls need a copy.
     return import_whole("xetl.ops.activations").copied(source, to)
 
 
 def _misses(step: Step, place: Operand) -> bool:
-    """Whether a step would write to a copy, such as a reshaped ``out``."""
+    """Whether a step would write to a copy of ``place``, such as a reshaped ``out``."""
     if place.is_new or place.array is None:
         return False
     pairs = zip(step.launch.views, step.operands)
@@ -163,14 +175,15 @@ def _misses(step: Step, place: Operand) -> bool:
 
 
 class Context:
-    """What a derivative is computed from; a part of the node of torch's graph.
+    """The input of a derivative; a base class of the autograd nodes of torch.
 
     Attributes:
         declared: the function.
-        places: of the arrays among the inputs of the node.
-        saved: the inputs and results that the declaration names; unpacked each time.
-        values: all arguments; of arrays that are not saved (dtype, shape).
-        needs_input_grad: of the inputs of the node.
+        places: the index of each array among the inputs of the node, by name.
+        saved: the inputs and results that the declaration names. A rule may read them
+            only once: hooks, such as those of checkpoints, allow no second unpacking.
+        values: all arguments. Saved arrays are None, others are (dtype, shape).
+        needs_input_grad: whether each input of the node needs a gradient.
     """
 
     declared: Any
@@ -181,43 +194,42 @@ class Context:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The other arguments by name."""
+        """All of `values`, by the names of the arguments."""
         return dict(zip(self.declared.names, self.values))
 
     def __getitem__(self, name: str) -> Any:
-        """One of them."""
+        """Return the item of `values` for the argument of this name."""
         return self.values[self.declared.places[name]]
 
     def needs(self, name: str) -> bool:
-        """Whether the derivative by an array is wanted."""
+        """Whether the gradient of an array is needed."""
         return self.needs_input_grad[self.places[name]]
 
     def dtype_of(self, name: str) -> Any:
-        """That of an array, as torch names it."""
-        known = self.values[self.declared.places[name]]
-        return self._saved(name).dtype if known is None else known[0]
+        """Return torch's dtype of an array that is not saved."""
+        return self[name][0]
 
     def shape_of(self, name: str) -> Any:
-        """That of an array."""
-        known = self.values[self.declared.places[name]]
-        return self._saved(name).shape if known is None else known[1]
-
-    def _saved(self, name: str) -> Any:
-        return self.saved[self.declared.saves.index(name)]
+        """Return the shape of an array that is not saved."""
+        return self[name][1]
 
 
 Backward: TypeAlias = Callable[..., Mapping[str, Any]]
-"""``backward(context, *gradients)`` gives the derivative by each argument it names."""
+"""``backward(context, *gradients)`` returns gradients by the names of arguments."""
 
 SUMS = {f16: f32, bf16: f32, f32: f32, f64: f64}
-"""Which dtype computes for which."""
+"""The dtype in which operands of each dtype are computed."""
 
 
 def common_dtype_of(function: str, dtypes: Mapping[str, DType]) -> DType:
-    """The dtype that all operands of a function, named by ``dtypes``, have.
+    """Return the dtype that all operands of a function have.
+
+    Args:
+        function: its name in errors.
+        dtypes: the dtype of each operand, by name.
 
     Raises:
-        LaunchError: they differ, or are no floats.
+        LaunchError: the dtypes differ, or are no floats.
     """
     first = next(iter(dtypes.values()))
     if first not in SUMS or any(dtype != first for dtype in dtypes.values()):
@@ -228,22 +240,23 @@ def common_dtype_of(function: str, dtypes: Mapping[str, DType]) -> DType:
 
 
 def wrong_shape(function: str, problem: str, help_: str) -> LaunchError:
-    """The error for a shape that does not fit."""
+    """Return the error for a shape that does not fit."""
     return LaunchError(f"`{function}`: {problem}", code="X0827", help=help_)
 
 
 def out_and_gradient(function: str) -> LaunchError:
-    """The error for a place to write to where torch is to differentiate."""
+    """Return the error for ``out=`` in a call that torch is to differentiate."""
     problem = f"`{function}` was given `out=`, and an argument requires a gradient"
     help_ = "leave out `out=`, or call it inside of `with torch.no_grad():`"
     return LaunchError(problem, "X0838", help_)
 
 
 def with_out(function: str, found: Any, out: Any) -> Any:
-    """A result that torch's operator has computed, in ``out`` if there is one.
+    """Copy a result of torch's operator to ``out`` if given; return the tensor.
 
     Raises:
-        LaunchError: it is no tensor of that shape, or of a dtype that loses fractions.
+        LaunchError: ``out`` is no tensor of that shape, or one of ``out`` and the
+            result is of a floating-point dtype and the other is not.
     """
     if out is None:
         return found
@@ -259,19 +272,19 @@ def with_out(function: str, found: Any, out: Any) -> Any:
     return out.copy_(found)
 
 
-_SUMS = {f16: f32, bf16: f32, f32: f32, f64: f64, i8: i32, u8: i32}
+_SUMS = {**SUMS, i8: i32, u8: i32}
 _BYTES = (i8, u8)
 
 
 class Dtypes(NamedTuple):
-    """The dtype sums are made in, and that of a new result."""
+    """The dtype of sums, and the dtype of a new result."""
 
     sums: DType
     result: DType
 
 
 def result_shape(a: Shape, b: Shape) -> Shape:
-    """The shape of ``a @ b``; a LaunchError if they cannot be multiplied."""
+    """Return the shape of ``a @ b``; a LaunchError if they cannot be multiplied."""
     rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
     depth = b[max(len(b) - 2, 0)]
     if a[-1] != depth:
@@ -291,7 +304,7 @@ def _wrong_shapes(a: Shape, b: Shape, reason: str) -> LaunchError:
 
 
 def dtypes_of(a: DType, b: DType) -> Dtypes:
-    """How to multiply them; a LaunchError if they cannot be multiplied."""
+    """Return the dtypes of ``a @ b``; a LaunchError if they cannot be multiplied."""
     sums = _SUMS.get(a)
     if sums is None or b not in _SUMS:
         help_ = f"the dtypes it multiplies are {', '.join(map(str, _SUMS))}"
@@ -306,7 +319,7 @@ def dtypes_of(a: DType, b: DType) -> Dtypes:
 def check_out(
     shape: Shape, dtype: DType, wanted: Shape, sums: DType, activation: str | None
 ) -> None:
-    """Refuse a place of another shape, or of a dtype that loses the fraction."""
+    """Refuse an ``out`` of another shape, or of a dtype that loses the fraction."""
     if shape != wanted:
         raise LaunchError(
             f"`out` of `matmul` is {shape}, but the result is {wanted}", code="X0827"
@@ -319,7 +332,7 @@ def check_out(
 
 
 def check_bias(shape: Shape, dtype: DType, columns: int, sums: DType) -> None:
-    """Refuse a row of another length, or of a dtype that the sums cannot hold."""
+    """Refuse a bias of another length, or of a dtype that the sums cannot hold."""
     if shape != (columns,):
         raise LaunchError(
             f"`bias` of `matmul` is {shape}, but a row of the result is ({columns},)",

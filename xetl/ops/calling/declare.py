@@ -1,9 +1,10 @@
 """One declaration for each function of `xetl.ops`.
 
-A *rule* is a Python function with the signature of torch's function. It sees operands
-(shape and dtype), refuses what does not fit, and says which results there are and which
-launches compute them. `function` makes the public function of it: any array in, the
-same kind out, ``out=``, derivatives, and an operator of torch (`torch_library`).
+A *rule* is a Python function with the signature of torch's function. It gets operands
+(shape and dtype), refuses those that do not fit, and returns the results and the
+launches that compute them. `function` makes a public function of a rule: this takes
+arrays of any library, returns arrays of the same library, and supports ``out=``,
+derivatives and an operator of torch (`torch_library`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ P = ParamSpec("P")
 
 @record()
 class _Plan:
-    """How calls of one kind are done: launches, and which of the arrays each takes."""
+    """The launches for calls of one kind, and the indices of the arrays each takes."""
 
     results: tuple[Operand, ...]
     temporary: tuple[Operand, ...]
@@ -59,12 +60,12 @@ class _Plan:
 
 
 class Outer(NamedTuple):
-    """The function that a user called.
+    """The function that a user called, if another function computes it.
 
     Attributes:
         inputs: its arrays, in the order of those of the function that computes it.
-        natives: what answers its calls.
-        result: gives a result as it has it.
+        natives: the native functions that answer its calls.
+        result: makes its result of the result of the function that computes it.
     """
 
     inputs: Sequence[Any]
@@ -73,7 +74,7 @@ class Outer(NamedTuple):
 
 
 FUNCTIONS: dict[str, Function] = {}
-"""All that are declared, by name."""
+"""All declared functions, by ``namespace::name``."""
 
 
 @record()
@@ -81,19 +82,20 @@ class Function:
     """A declared function.
 
     Attributes:
-        name: also of the operator of torch, ``xetl::name``.
+        name: also the name of torch's operator, ``xetl::name``.
         rule: see the module.
-        results: how many there are.
-        backward: its derivative; None: torch is told by name that there is none.
-        saves: names of the inputs, and ``result``, that the derivative needs.
-        aliases: older names of arguments.
-        adapt: puts arguments of older calls in their places.
-        namespace: of the operator of torch.
-        kinds: of the parameters, as annotations name them; (): the annotations.
-        plain: computes the function, in place of plans; gets all arguments.
-        fake: gives tensors without elements, in place of the rule.
+        results: the number of results.
+        backward: its derivative; None: an error with its name says that it has none.
+        saves: the names of the inputs that the derivative needs, and ``result``.
+        aliases: older names of arguments, and the present name of each.
+        adapt: moves arguments of older call forms to their present places.
+        namespace: the namespace of torch's operator.
+        kinds: the kinds of the parameters, as annotations name them; (): they are
+            read from the annotations.
+        plain: computes the function from all arguments, without a plan.
+        fake: makes tensors without elements, without the rule.
         writes: names of the arrays that the function changes.
-        by_rows: whether arrays whose rows do not lie along memory are copied first.
+        by_rows: whether arrays whose rows are not contiguous are copied first.
     """
 
     name: str
@@ -130,7 +132,8 @@ class Function:
         varying = {*self.arrays, *self.numbers}
         self.options = [i for i in range(len(kinds)) if i not in varying]
         self.places = {name: i for i, name in enumerate([*self.names, "out"])}
-        other = {"axis": "dim", "keepdims": "keepdim", **self.aliases}  # torch's, too
+        # NumPy's names, which torch takes as well.
+        other = {"axis": "dim", "keepdims": "keepdim", **self.aliases}
         self.places |= {a: self.places[b] for a, b in other.items() if b in self.places}
         missing = inspect.Parameter.empty
         self.defaults = [p.default for p in self.parameters]
@@ -142,17 +145,17 @@ class Function:
         below = NativeFunction(self._computed, calls)
         public = NativeFunction(self._called, calls, self.rule, self.recorded_like)
         self.public: Callable[..., Any] = public
-        """What users call."""
+        """The function that users call."""
         self.compute: Callable[..., Any] = below
-        """Computes the function without a trace for derivatives."""
+        """Computes the function; torch does not record the call."""
         self.natives = [public, below]
         self.completing = Completing(self.complete, self._by_name)
 
     def complete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """All arguments in order, ``out`` last.
+        """Return all arguments in order, ``out`` last.
 
         Raises:
-            TypeError: as Python does for a call that does not fit.
+            TypeError: the arguments do not fit the signature.
             LaunchError: an option is of another kind (X0829).
         """
         if kwargs or not self.needed <= len(args) <= len(self.names):
@@ -194,18 +197,21 @@ class Function:
             raise at_caller(error) from None
 
     def recorded_like(self, call: Arguments) -> Any:
-        """What does calls like one that torch is to record; None: the general way."""
+        """Return a function for calls like this one that torch records.
+
+        Return None if no faster way exists than the general one.
+        """
         return again_of(self, self.compute, self.completing, call)
 
     @cached_property
     def recorder(self) -> Any:
-        """What has torch record a call (`torch_library.recorder_of`)."""
+        """The function that records a call in torch (`torch_library.recorder_of`)."""
         return import_whole("xetl.ops.calling.torch_library").recorder_of(self)
 
     def drop_arrays(self, values: list[Any]) -> None:
-        """Leave no array among all arguments, so that none is kept alive.
+        """Remove the arrays from all arguments, so that none is kept alive.
 
-        Of those that are not saved dtype and shape are left.
+        An array that is not saved is replaced by its dtype and shape.
         """
         for i in self.saved:
             values[i] = None
@@ -215,10 +221,11 @@ class Function:
                 values[i] = x.dtype, x.shape
 
     def call_values(self, values: list[Any], call: Arguments) -> Any:
-        """Compute the function of all arguments in order.
+        """Compute the function; tell torch about the call if it has to know.
 
         Args:
-            values: these, ``out`` last.
+            values: all arguments in order, ``out`` last.
+            call: the arguments as the user passed them.
 
         Raises:
             LaunchError: the arguments do not fit.
@@ -227,25 +234,28 @@ class Function:
         return self._compute(values, call) if way is None else way(self, values, call)
 
     def way_of(self, values: list[Any]) -> Any:
-        """How torch gets to know of a call; None: it need not, or is not there."""
+        """Return how torch is told about a call.
+
+        Return None if torch is not imported or does not have to know.
+        """
         if "torch" not in sys.modules:
             return None
         calls: Any = import_whole("xetl.ops.calling.torch_calls")
         return calls.way_of(self, values)
 
     def compute_as(self, call: Arguments) -> Callable[..., Any]:
-        """`compute` by all arguments, which are those of a call: it is remembered."""
+        """Return a function that computes from all arguments and remembers ``call``."""
         return lambda *values: self._compute([*values, None], call)
 
     def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
-        """The function that torch has an operator of, and all of its arguments."""
+        """Return the function that torch has an operator of, and its arguments."""
         return self, values
 
     def _computed(self, *args: Any, **kwargs: Any) -> Any:
         return self._compute(self.complete(args, kwargs), (args, kwargs))
 
     def compute_for(self, outer: Outer, call: Arguments, values: list[Any]) -> Any:
-        """`compute` by all arguments, for another function: its call is remembered."""
+        """Compute from all arguments for another function, and remember its call."""
         return self._run([*values, None], call, outer)
 
     def _compute(self, values: list[Any], call: Arguments) -> Any:
@@ -303,7 +313,7 @@ class Function:
             taken = [None if i is None else memory[i] for i in where]
             launch.run(taken, *fixed, *numbers, launched=launched)
         if self.writes and len(plan.steps) > 1:
-            return  # it might be done in part, and cannot be done twice
+            return  # native code may do only a part of it, and no step may run twice
         objects = [*outer.inputs, *map(outer.result, made)]
         seen = [*arrays, *results]
         count = len(call[0])
@@ -312,10 +322,10 @@ class Function:
         remember(plan.recorder, made, outer.natives)
 
     def outs_of(self, out: Any) -> tuple[Any, ...]:
-        """What the user gave for each result.
+        """Return the array that the user gave for each result, or None for each.
 
         Raises:
-            LaunchError: it is not one array for each.
+            LaunchError: ``out`` is not one array for each result.
         """
         if out is None or self.results == 1:
             return (out,) * self.results
@@ -347,31 +357,31 @@ class Function:
         ]
         if results and all(0 in spec.shape for spec in results):
             return _Plan(call.results, (), [])
-        known = [*inputs, *results]
-        fixed = len(known)
+        memory = [*inputs, *results]
+        count = len(memory)
         steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]] = []
         for step in [*copies, *steps_of(call, results)]:
-            where = tuple(_position(each, known) for each in step.operands)
+            where = tuple(_position(each, memory) for each in step.operands)
             steps.append((step.launch, where, step.numbers))
-        return _Plan(call.results, tuple(cast("list[Operand]", known[fixed:])), steps)
+        return _Plan(call.results, tuple(cast("list[Operand]", memory[count:])), steps)
 
     def _operand(self, i: int, given: Any, array: Numbers) -> Operand:
-        shape = tuple(given.shape) if hasattr(given, "shape") else array.shape
-        name = self.names[i]
+        name, shape = self.names[i], _shape_of(given, array)
         order = order_of(array.shape, array.strides)
         return Operand(name, shape, dtype_of(array, name), array, order=order)
 
     def _place(self, spec: Operand, place: Numbers | None, out: Any) -> Operand:
-        """The result as steps see it.
+        """Return the operand of a result for the steps.
 
         Raises:
-            LaunchError: the place that the user gave does not fit.
+            LaunchError: the ``out`` that the user gave does not fit.
         """
         if place is None:
             empty = new_array(spec.shape or (1,), spec.dtype.numpy, spec.order)
             return Operand(spec.name, spec.shape, spec.dtype, empty, True, spec.order)
-        if tuple(out.shape) != spec.shape:
-            problem = f"`out` is {tuple(out.shape)}, but the result is {spec.shape}"
+        shape = _shape_of(out, place)
+        if shape != spec.shape:
+            problem = f"`out` is {shape}, but the result is {spec.shape}"
             raise wrong_shape(self.shown, problem, "pass an array of that shape")
         dtype = dtype_of(place, "out")
         if dtype != spec.dtype and not (dtype in SUMS and spec.dtype in SUMS):
@@ -380,6 +390,11 @@ class Function:
             raise LaunchError(problem, "X0828", f"the dtypes of `out` are {allowed}")
         order = order_of(place.shape, place.strides)
         return Operand("out", spec.shape, dtype, place, order=order)
+
+
+def _shape_of(given: Any, array: Numbers) -> tuple[int, ...]:
+    """Return the shape of an argument; () if it is an array of rank 0."""
+    return tuple(given.shape) if hasattr(given, "shape") else array.shape
 
 
 def function(
@@ -413,22 +428,23 @@ def function(
 
 
 def public_function(declared: Function) -> Callable[..., Any]:
-    """What users call."""
+    """Add a function to `FUNCTIONS`, and return what users call."""
     FUNCTIONS[f"{declared.namespace}::{declared.name}"] = declared
     return declared.public
 
 
 def traced(declared: Function, values: list[Any]) -> Any:
-    """What torch.compile reads in place of the function: a call of its operator."""
+    """Call torch's operator; torch.compile reads this in place of the function."""
     from xetl.ops.calling import torch_calls  # noqa: PLC0415 - only with torch
 
     return torch_calls.traced(declared, values)
 
 
 def is_traced() -> bool:
-    """Whether torch.compile reads the code of the caller, which must not be computed.
+    """Whether torch.compile is tracing the caller, so that nothing may be computed.
 
-    The attribute lets torch ask while it reads, and takes the answer as a constant.
+    By the attribute `_dynamo_marked_constant`, torch calls this function while it
+    traces and takes the answer as a constant.
     """
     state = _tracing[0] or _find_tracing()
     if state is None or state.__dict__.get("tracing_context") is None:
@@ -443,9 +459,9 @@ _tracing: list[Any] = [None]
 
 
 def _find_tracing() -> Any:
-    """What torch.compile keeps for the thread that compiles; None without torch."""
+    """Return torch.compile's thread-local state; None without torch."""
     torch: Any = sys.modules.get("torch")
-    guards = getattr(torch, "_guards", None)  # which a torch half loaded lacks
+    guards = getattr(torch, "_guards", None)  # missing while torch is being imported
     _tracing[0] = getattr(guards, "_TLS", None)
     return _tracing[0]
 
@@ -454,15 +470,15 @@ is_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _elements(given: Any, name: str) -> Numbers:
-    """The elements of an array, of rank 1 at least."""
-    with suppress(Exception):  # of an array that has none: it is refused below
+    """Return the elements of an array as a NumPy array, of rank 1 at least."""
+    with suppress(Exception):  # if it is no array: `as_numpy` refuses it
         if given.shape == ():
             given = given.reshape(1)
     return as_numpy(given, name)
 
 
 def _position(operand: Operand | None, known: list[Operand | None]) -> int | None:
-    """Where an operand is among all; what is not known yet is put behind them."""
+    """Return the index of an operand in ``known``; append it if it is not there."""
     if operand is None:
         return None
     for i, each in enumerate(known):

@@ -1,4 +1,4 @@
-"""Arrays of any library as NumPy arrays over the same memory, and results of theirs."""
+"""NumPy arrays over the memory of arrays of any library; new arrays for results."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _TORCH_NAMES = {dtype: name for name, dtype in BY_NAME.items() if name != dtype.
 
 
 def as_numpy(obj: object, name: str) -> Numbers:
-    """A NumPy array over the memory of ``obj``.
+    """Return a NumPy array over the memory of ``obj``.
 
-    Of memory that lives on a device it says only where elements are: nobody may read
-    them here, but a launch knows where they belong.
+    If the memory is on a device, the result has only addresses: the host must not read
+    the elements, but a launch finds the device by the attribute ``memory``.
 
     Args:
         obj: anything a kernel takes as an array.
-        name: what an error calls it.
+        name: the name of the array in errors.
 
     Raises:
-        LaunchError: it is no array, or of a dtype or on a device kernels cannot read.
+        LaunchError: it is no array, or kernels cannot read its dtype or its device.
     """
     if type(obj) is np.ndarray and obj.ndim > 0:
         return obj
@@ -55,17 +55,17 @@ def as_numpy(obj: object, name: str) -> Numbers:
 
 
 def dtype_of(array: Numbers, name: str) -> DType:
-    """The dtype of a NumPy array; a LaunchError if kernels cannot read it."""
+    """Return the dtype of a NumPy array; a LaunchError if kernels cannot read it."""
     known = None
     if type(array) is np.ndarray and array.ndim and array.flags.c_contiguous:
-        known = of_numpy(array.dtype)  # there are no strides to look at
+        known = of_numpy(array.dtype)  # contiguous: strides need no check
     return locate(array, name).dtype if known is None else known
 
 
 def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
-    """The dimensions in memory, the outermost first; None: as they are counted.
+    """Return the dimensions by stride, the outermost first; None: row-major.
 
-    Where an extent is 1 or a stride 0 a dimension stays in its place.
+    A dimension stays in its place if its extent is 1 or its stride 0.
 
     >>> order_of((2, 3, 4), (12, 1, 3))
     (0, 2, 1)
@@ -83,7 +83,7 @@ def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | 
 def dense_strides(
     shape: Sequence[int], order: tuple[int, ...] | None
 ) -> tuple[int, ...]:
-    """The strides, in elements, of an array without gaps.
+    """Return the strides, in elements, of an array without gaps.
 
     >>> dense_strides((2, 3, 4), (0, 2, 1))
     (12, 1, 3)
@@ -100,7 +100,7 @@ def new_result(
     dtype: DType,
     order: tuple[int, ...] | None = None,
 ) -> Any:
-    """An uninitialised array of the library that ``like`` is from; else NumPy's."""
+    """Make an uninitialised array of the library of ``like``, or else of NumPy."""
     given: Any = like
     if is_tensor(like):
         torch: Any = import_whole("torch")

@@ -1,7 +1,7 @@
-"""Options of functions of `xetl.ops`, as plain values of the kinds that rules name.
+"""Conversion of options of `xetl.ops` to plain Python values.
 
-An option decides which plan is taken, and derivatives read it: so one number has one
-form (``np.int64(1)`` is ``1``), and what is no number of its kind is refused.
+Options are a part of the key of a plan, and derivatives read them. So each number has
+one form (``np.int64(1)`` becomes ``1``), and values of another kind are refused.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ EXACT: dict[str, set[type]] = {
     "Dims": {int},
     "None": {type(None)},
 }
-"""The classes that need no look; torch's symbols are added with torch."""
+"""Classes of values that need no conversion, by kind. `torch_calls` adds torch's."""
 
 _KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "int": ("an int", _int),
@@ -72,14 +72,16 @@ _KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def plain(name: str, kind: str, value: Any) -> Any:
-    """An option as a rule takes it.
+    """Return the value of an option as rules take it.
 
     Args:
+        name: the name of the option in errors.
         kind: the annotation without ``| None``.
-        value: what was given; not None where that is allowed.
+        value: what the user passed. The caller handles None where it is allowed.
 
     Raises:
-        LaunchError: it is of another kind (X0829); it points at the user's line.
+        LaunchError: the value is of another kind (X0829). The error points at the
+            user's line.
     """
     if type(value) in EXACT[kind]:
         return value

@@ -1,8 +1,8 @@
-"""Calls that torch is to record, like earlier ones that it did not record.
+"""Faster calls that torch records, if they are like an earlier call.
 
-What all of them have in common is found once, when the first has been computed: where
-their arrays stand, and all that torch's graph keeps but the arrays. Native code calls
-what is made here in place of the function (`xetl.runtime.shortcuts`).
+The first call finds what all of them have in common: the places of arrays among the
+arguments, and the other arguments, which torch's graph keeps. Native code then calls a
+function made here in place of the general one (`xetl.runtime.shortcuts`).
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from xetl.errors import XetlError
-from xetl.ops.calling.repeated import Arguments, own
+from xetl.ops.calling.repeated import Arguments, copy_if_list
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import is_tensor
 
 if TYPE_CHECKING:
     from xetl.ops.calling.declare import Function
 
-Again: TypeAlias = Callable[..., Any]
-"""Takes the arguments of a call as they were given."""
+Repeat: TypeAlias = Callable[..., Any]
+"""A function of the arguments of a call as the user passes them."""
 
 
 class Completing(NamedTuple):
-    """How the arguments of a call are put in order, ``out`` last.
+    """Two functions that put the arguments of a call in order, ``out`` last.
 
     Attributes:
-        complete: checks them.
-        in_order: takes anything in place of them.
+        complete: also checks and converts the arguments.
+        in_order: checks nothing, so it also takes indices in place of arguments.
     """
 
     complete: Callable[[Sequence[Any], Mapping[str, Any]], list[Any]]
@@ -36,7 +36,7 @@ class Completing(NamedTuple):
 
 
 def picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What gives the items at ``places`` of a sequence: `itemgetter`, of any number."""
+    """Return `itemgetter` for any number of places: it always gives a sequence."""
     if len(places) > 1:
         return itemgetter(*places)
     first = places[0] if places else 0
@@ -45,35 +45,37 @@ def picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
 
 def again_of(
     declared: Function, below: Callable[..., Any], how: Completing, call: Arguments
-) -> Again | None:
-    """What computes calls like one, and has torch record them.
+) -> Repeat | None:
+    """Make a function that computes calls like ``call`` and records them in torch.
 
     Args:
-        below: computes it.
-        how: completes calls of ``below``.
+        declared: the function that torch records.
+        below: computes a call without recording it.
+        how: puts the arguments of ``below`` in order.
+        call: the arguments of the first call.
 
     Returns:
-        None where the general way is to do it.
+        The function; None if such calls must go the general way.
     """
     found = _placed(declared, how, call)
     if found is None or declared.backward is None:
         return None
     values, places = found
-    given, numbers = picker(places), declared.numbers
+    pick_arrays, numbers = picker(places), declared.numbers
     declared.drop_arrays(values)
 
-    def again(*args: Any, **kwargs: Any) -> Any:
-        known = values
+    def repeat(*args: Any, **kwargs: Any) -> Any:
+        kept = values
         if numbers:
-            known = how.complete(args, kwargs)
-            declared.drop_arrays(known)
-        arrays = given((*args, *kwargs.values(), None))
+            kept = how.complete(args, kwargs)
+            declared.drop_arrays(kept)
+        arrays = pick_arrays((*args, *kwargs.values(), None))
         try:
-            return declared.recorder((below, args, kwargs, known), *arrays)
+            return declared.recorder((below, args, kwargs, kept), *arrays)
         except XetlError as error:
             raise at_caller(error) from None
 
-    return again
+    return repeat
 
 
 def again_by(
@@ -82,12 +84,18 @@ def again_by(
     arguments: Callable[..., Sequence[Any]],
     finish: Callable[[Any], Any],
     call: Arguments,
-) -> Again | None:
-    """What does calls like one of a function that torch knows as another one.
+) -> Repeat | None:
+    """Make a function for calls like ``call``, if torch records ``inner`` in its place.
 
     Args:
-        arguments: of it, by those of the function.
-        finish: gives the result of the function by that of the other one.
+        declared: the function that the user calls.
+        inner: the function that torch records.
+        arguments: returns the arguments of ``inner`` for those of ``declared``.
+        finish: returns the result of ``declared`` for that of ``inner``.
+        call: the arguments of the first call.
+
+    Returns:
+        The function; None if such calls must go the general way.
     """
     found = _placed(declared, declared.completing, call)
     if found is None:
@@ -97,30 +105,32 @@ def again_by(
     given = [(id(x), place) for x, place in pairs if x is not None]
     of_arrays = dict(given)
     if len(of_arrays) < len(given):
-        return None  # nobody can tell which is which
-    passed = [own(value) for value in arguments(*values[:-1])]
+        return None  # one array is passed twice: its places cannot be told apart
+    passed = [copy_if_list(value) for value in arguments(*values[:-1])]
     known = [None if id(x) in of_arrays else x for x in passed]
     if any(map(is_tensor, known)):
-        return None  # a view, say
+        return None  # a tensor that was not passed, such as a view of one that was
     at = len(call[0]) + len(call[1]) + 1
     chosen = picker([of_arrays.get(id(x), at + i) for i, x in enumerate(passed)])
 
-    def again(*args: Any, **kwargs: Any) -> Any:
+    def repeat(*args: Any, **kwargs: Any) -> Any:
         return finish(inner(*chosen((*args, *kwargs.values(), None, *known))))
 
-    return again
+    return repeat
 
 
 def _placed(
     declared: Function, how: Completing, call: Arguments
 ) -> tuple[list[Any], list[int]] | None:
-    """All arguments, and where each array is among those given, with None behind them.
+    """Return all arguments, and the index of each array among those of the call.
 
-    None where an array is not simply what was given, or cannot be recorded.
+    An array that the call leaves out has index -1, which is that of a None behind the
+    arguments. Return None if an array was converted, or if torch cannot record the
+    call.
     """
     args, kwargs = call
     count = len(args)
-    values = [own(value) for value in how.complete(args, kwargs)]
+    values = [copy_if_list(value) for value in how.complete(args, kwargs)]
     named = dict(zip(kwargs, range(count, count + len(kwargs))))
     places = how.in_order(range(count), named)
     found = [-1 if places[i] is None else places[i] for i in declared.arrays]

@@ -1,7 +1,7 @@
-"""Memory of large results, used again once nobody has the result any more.
+"""Memory of large results, reused once nothing refers to the result any more.
 
-Each page of new memory is a trip to the system, which fills it with zeros: 32 MB take
-5 ms in a virtual machine, 44 without huge pages, and a softmax of them takes 3.
+Each page of new memory is a page fault, and the system fills the page with zeros: 32 MB
+take 5 ms in a virtual machine, 44 ms without huge pages. A softmax of them takes 3 ms.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import numpy as np
 from xetl.imports import import_whole
 
 LARGE = 4 << 20
-"""Bytes from which on results are kept: 4 us, 4 % of what it takes to store them.
+"""Bytes of the smallest result whose memory is reused. Reuse costs 4 us: 4 % of the
+time to store such a result.
 
-Steps of training pay for pages of 4 MB in each step: the C library gives memory back as
-soon as two such arrays are free."""
+Otherwise training pays for new pages of 4 MB in each step: the C library returns memory
+to the system as soon as two such arrays are free."""
 
 KEPT = 256 << 20
-"""Bytes that are kept for later results, at most; larger results are never kept."""
+"""Bytes that are kept for later results, at most. Larger results are not kept."""
 
 _PAGE = 2 << 20
 
@@ -34,25 +35,31 @@ _blocks: deque[mmap.mmap] = deque()
 def new_array(
     shape: Sequence[int], dtype: Any, order: Sequence[int] | None = None
 ) -> np.ndarray[Any, Any]:
-    """An uninitialised array of NumPy; ``order``: the outermost dimension first."""
+    """Make an uninitialised NumPy array; ``order``: see `in_order`."""
     if order is not None:
         return in_order(order, shape, lambda inward: new_array(inward, dtype))
     nbytes = prod(shape) * np.dtype(dtype).itemsize
     if nbytes < LARGE:
         return np.empty(shape, dtype)
-    # Not `np.ndarray(shape, dtype, memory)`: that keeps what is behind the view, only.
+    # Not `np.ndarray(shape, dtype, memory)`: its base is the block, not the memoryview.
     return np.frombuffer(_memory(nbytes), np.uint8).view(dtype).reshape(shape)
 
 
 def in_order(
     order: Sequence[int], shape: Sequence[int], make: Callable[[Sequence[int]], Any]
 ) -> Any:
-    """An array made with its outermost dimension first, seen as that shape."""
+    """Make an array whose dimensions lie in ``order``, the outermost first.
+
+    Args:
+        order: the dimensions of ``shape`` by stride.
+        shape: the shape of the result.
+        make: makes a row-major array of a shape.
+    """
     return make([shape[d] for d in order]).transpose(np.argsort(order))
 
 
 def new_tensor(shape: Sequence[int], strides: Sequence[int], kind: Any) -> Any:
-    """An uninitialised tensor in host memory, without gaps; it is no view."""
+    """Make an uninitialised tensor in host memory, without gaps; it is no view."""
     torch: Any = import_whole("torch")
     nbytes = prod(shape) * kind.itemsize
     if nbytes < LARGE:
@@ -62,9 +69,9 @@ def new_tensor(shape: Sequence[int], strides: Sequence[int], kind: Any) -> Any:
 
 
 def _memory(nbytes: int) -> memoryview:
-    """Memory that nobody else has; whoever refers to the view has it.
+    """Return memory that nothing else uses. It is in use while the view exists.
 
-    A block is out of the queue while it is looked at, so no other thread takes it.
+    A block leaves the queue while it is checked, so no other thread takes it.
     """
     size = -(-nbytes // _PAGE) * _PAGE
     block = _free_block(size) or _new_block(size)
@@ -75,19 +82,20 @@ def _memory(nbytes: int) -> memoryview:
 
 
 def _free_block(size: int) -> mmap.mmap | None:
+    """Return the last used block that is free: caches may still hold some of it."""
     for _ in range(len(_blocks)):
         try:
-            block = _blocks.popleft()
+            block = _blocks.pop()
         except IndexError:  # another thread has it
             return None
         if len(block) == size and not _is_in_use(block):
             return block
-        _blocks.append(block)
+        _blocks.appendleft(block)
     return None
 
 
 def _is_in_use(block: mmap.mmap) -> bool:
-    """Whether a view of it lives: Python moves no block that somebody may look at."""
+    """Whether a view of the block exists: then Python refuses to resize the block."""
     try:
         block.resize(len(block))
     except BufferError:
@@ -96,10 +104,10 @@ def _is_in_use(block: mmap.mmap) -> bool:
 
 
 def _new_block(size: int) -> mmap.mmap:
-    """Private: a process forked later has its own."""
+    """Map a block. It is private: a process forked later has its own copy."""
     with suppress(IndexError):
         while _blocks and sum(map(len, [*_blocks])) + size > KEPT >= size:
-            _blocks.popleft()  # who uses it keeps it
+            _blocks.popleft()  # views of it keep it alive
     block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a system without huge pages refuses
         block.madvise(mmap.MADV_HUGEPAGE)

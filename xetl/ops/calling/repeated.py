@@ -1,11 +1,9 @@
-"""Calls of a function that can be repeated by native code.
+"""Calls of a function that native code repeats.
 
-Such calls differ from an earlier one in the elements of their arrays alone. So they
-launch the same kernels, and the backend does that for all of them at once
-(`xetl.backend.BackendBase.replay`), after a look at the arrays. What is known of
-earlier calls is kept as for launches of a kernel (`xetl.runtime.shortcuts`).
-
-Functions whose calls native code answers if they are like earlier ones.
+Such calls differ from an earlier one only in the elements of their arrays. So they
+launch the same kernels: native code of the backend checks the arrays and makes all
+launches (`xetl.backend.BackendBase.replay`). Records of earlier calls are kept as for
+launches of a kernel (`xetl.runtime.shortcuts`).
 """
 
 from __future__ import annotations
@@ -34,31 +32,33 @@ REPEATED: set[type] = {np.ndarray}
 """Classes of arrays whose calls are repeated; torch's tensors are added with torch."""
 
 PLAIN: set[type] = {type(None), bool, int, float, str, DType}
-"""The types of options that are compared as they are."""
+"""Classes of options that native code compares by value."""
 
 SEQUENCES: set[type] = {tuple, list}
-"""Those of options; torch's sizes are added with torch."""
+"""Classes of options that are sequences; torch's sizes are added with torch."""
 
 _MOST = 256
-"""Earlier calls of a function."""
+"""The number of earlier calls that are kept for a function."""
 
 _MOST_OF_PLAN = 64
-"""Recorded calls of one plan, which differ in settings, classes and forms."""
+"""The number of recorded calls of one plan. They differ in settings, in classes of
+arguments and in the form of the call."""
 
 Arguments: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any]]"
-"""Of a call: by position, by name."""
+"""The arguments of a call by position, and by name."""
 
 
 class Recording(NamedTuple):
-    """A call, and what it has launched.
+    """A call, and its launches.
 
     Attributes:
-        launches: if they were recorded.
-        objects: its inputs and results, as the user has them, or None.
-        arrays: their memory, as NumPy's arrays.
-        gives: how many of the last ones are results.
-        temporary: what kernels handed to one another.
-        numbers: which arguments, by place or by name, are the last numbers of all
+        given: the arguments of the call.
+        launches: None if they were not recorded.
+        objects: inputs and results as the user has them; None: an input was left out.
+        arrays: NumPy arrays over the memory of ``objects``.
+        gives: the number of results, which are the last of ``objects``.
+        temporary: arrays that one launch writes and a later one reads.
+        numbers: the arguments, by index or by name, that are the last numbers of all
             launches.
     """
 
@@ -72,10 +72,10 @@ class Recording(NamedTuple):
 
 
 class Recorder:
-    """Which calls of one plan are recorded: the second, or the first.
+    """Decides which calls of one plan are recorded.
 
-    The first is if native code is at hand; else it costs the start of LLVM, and many
-    calls come once.
+    The first call is recorded if native code is loaded. Otherwise recording starts
+    LLVM; the first call is not recorded then, as many calls come only once.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Recorder:
         self._left = _MOST_OF_PLAN
 
     def begin(self, given: Arguments) -> list[RecordedLaunch] | None:
-        """Where the launches of a call are to be put; None: it is not recorded."""
+        """Return a list for the launches of a call; None: it is not recorded."""
         may = self._was_called or native() is not None
         self._was_called = True
         if not self._left or not may or not all(map(_is_known, _flat(given))):
@@ -91,7 +91,7 @@ class Recorder:
         return []
 
     def end(self, public: NativeFunction, call: Recording) -> bool:
-        """Keep how a call was done; whether it can be repeated."""
+        """Keep a recorded call for native code. Return whether it can be repeated."""
         if not call.launches:
             return False
         found = _recorded(call, call.launches)
@@ -111,7 +111,7 @@ class Recorder:
         new = Shortcut(*form, None, key=key, recorded=public.recorded_like(call.given))
         public.known.put(new, _MOST)
         for each in _flat(call.given):
-            if isinstance(each, Prepacked):  # with it goes what is packed
+            if isinstance(each, Prepacked):  # the packed elements die with it
                 weakref.finalize(each, public.known.forget, new).atexit = False
         look_around()
         return True
@@ -122,7 +122,7 @@ def _flat(given: Arguments) -> list[Any]:
 
 
 def _is_known(value: object) -> bool:
-    """Whether native code can tell it from others."""
+    """Whether native code can compare a value with those of earlier calls."""
     kind = cast("Any", type(value))
     if kind in SEQUENCES:
         return all(type(each) in PLAIN for each in cast("tuple[object, ...]", value))
@@ -134,9 +134,12 @@ def _is_known(value: object) -> bool:
 def _recorded(
     call: Recording, launches: Sequence[RecordedLaunch]
 ) -> RecordedCall | None:
-    """What a backend needs to repeat a call; None: which array is which is not told."""
+    """Return what a backend needs to repeat a call.
+
+    Return None if arrays of the kernels cannot be matched with arguments.
+    """
     (args, kwargs), flat = call.given, _flat(call.given)
-    arguments = list(map(own, flat))
+    arguments = list(map(copy_if_list, flat))
     made: list[tuple[ArrayView, Callable[..., Any], tuple[Any, ...]]] = []
     places: list[int] = []
     inputs = len(call.objects) - call.gives
@@ -144,11 +147,12 @@ def _recorded(
         if each is None or array is None:
             continue
         same = [i for i, x in enumerate(flat) if x is each]
-        where = [i for i in same if i not in places] or same  # one may be two operands
+        # An array may be passed for two operands.
+        where = [i for i in same if i not in places] or same
         if where:
             arguments[where[0]] = _view(each, array)
         elif i < inputs:
-            return None  # it was drawn for this call: a seed
+            return None  # made for this call, such as a random seed
         else:
             where = [len(flat) + len(made)]
             made.append((_view(each, array), *_maker(each)))
@@ -163,13 +167,13 @@ def _recorded(
     return RecordedCall(launches, arguments, numbered, made, results)
 
 
-def own(value: Any) -> Any:
-    """The value, or a copy of a list, which may change."""
+def copy_if_list(value: Any) -> Any:
+    """Return the value, or a copy of a list, because the user may change the list."""
     return copy(value) if type(cast("object", value)) is list else value
 
 
 def _maker(made: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """A function and its arguments that make an array like this one."""
+    """Return a function, and its arguments, that make an array like ``made``."""
     if type(made) is np.ndarray:
         kind = made.shape, made.dtype
         order = order_of(made.shape, made.strides)
@@ -181,13 +185,13 @@ def _maker(made: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if made.nbytes >= LARGE:
         return new_tensor, (*place, made.dtype)
     quickest = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None)
-    if quickest is not None:  # what code of torch.compile calls
+    if quickest is not None:  # code that torch.compile generates calls it, too
         return quickest, (*place, made.dtype)
     return partial(torch.empty_strided, dtype=made.dtype, device="cpu"), place
 
 
 def _view(given: Any, seen: Numbers) -> ArrayView:
-    """An operand as the user has it."""
+    """Return the view of an operand as the user passed it."""
     dtype = dtype_of(seen, "operand")
     array: Any = given.array if type(given) is Prepacked else given
     if type(array) is np.ndarray:
@@ -199,7 +203,7 @@ def _view(given: Any, seen: Numbers) -> ArrayView:
 
 
 class NativeFunction(NativelyCalled):
-    """A function; name, signature and documentation are those of another one.
+    """A function whose calls native code answers if they are like earlier ones.
 
     It is pickled by name, bound to objects and shown by ``help`` as functions are.
     """
@@ -214,11 +218,12 @@ class NativeFunction(NativelyCalled):
         """Take a function.
 
         Args:
-            function: what does calls that are like no earlier one.
-            known: earlier calls.
-            shown: whose name and signature it has; None: those of ``function``.
-            recorded_like: of a call: a function that does calls like it that torch is
-                to record, or None; None: ``function`` does them.
+            function: computes calls that are like no earlier one.
+            known: the records of earlier calls.
+            shown: the function whose name, signature and documentation are shown;
+                None: ``function``.
+            recorded_like: takes a call and returns a function for calls like it that
+                torch records, or None. None: ``function`` computes such calls.
         """
         update_wrapper(cast("Callable[..., Any]", self), shown or function)
         self._function, self.known = function, known
@@ -232,7 +237,7 @@ class NativeFunction(NativelyCalled):
         return self._function(*args, **kwargs)
 
     def __get__(self, instance: object, owner: object = None) -> Any:
-        """The function, or with ``instance`` as its first argument."""
+        """Return the function, or a method bound to ``instance``."""
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> str:
@@ -242,28 +247,29 @@ class NativeFunction(NativelyCalled):
         return f"<function {cast('Any', self).__qualname__} at {id(self):#x}>"
 
     def be_native(self) -> None:
-        """Let native code answer calls, once there is such."""
+        """Let native code answer calls, if it is loaded."""
         if self._table is None:
-            own = self.known, self._function
-            self._table = answer_calls(self, *own, records=self._records)
+            parts = self.known, self._function
+            self._table = answer_calls(self, *parts, records=self._records)
 
 
 may_be_native(NativeFunction)
 
 
 def _generally(_: Arguments) -> Any:
-    """Nothing but the function itself does calls that torch is to record."""
+    """Return None: no faster way exists for calls that torch records."""
 
 
 def remember(
     recorder: Recorder, call: Recording, natives: Sequence[NativeFunction]
 ) -> None:
-    """Let native code do what is like a call, if it can.
+    """Let native code answer calls like this one, if it can.
 
     Args:
-        recorder: of the plan of the call.
-        natives: the functions that are called so, the public one first; they share
-            what is known.
+        recorder: the recorder of the call's plan.
+        call: what to remember.
+        natives: the functions that take such calls, the public one first. They share
+            the records of earlier calls.
     """
     if recorder.end(natives[0], call):
         for each in natives:

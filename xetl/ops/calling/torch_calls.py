@@ -1,6 +1,6 @@
-"""Calls of functions with tensors: which of them torch must know of, and how it does.
+"""Calls with tensors: which of them torch must know about, and how it is told.
 
-To be imported only where torch is.
+Import this module only if torch is imported.
 """
 
 from __future__ import annotations
@@ -32,20 +32,23 @@ torch_library.register()
 
 
 Way: TypeAlias = Callable[[Function, list[Any], Arguments], Any]
-"""Answers a call of a function, with all of its arguments, and as they were given."""
+"""A function of (the called function, all arguments in order, the arguments as the user
+passed them); it computes the call."""
 
 
 def way_of(declared: Function, values: list[Any]) -> Way | None:
-    """How torch gets to know of a call; None: it need not.
+    """Return how torch is told about a call; None: torch does not have to know.
 
-    It must know of derivatives, transforms and modes.
+    Torch must know about calls that need derivatives, or if transforms or modes are
+    active.
     """
-    # A mode, a transform or autocast is on, which must see each operator.
+    # A mode, a transform, autocast or a trace is active: it must see each operator.
     hooks = torch._C
     if (
         hooks._len_torch_dispatch_stack()
         or hooks._functorch.peek_interpreter_stack()
         or hooks._is_any_autocast_enabled()
+        or hooks._get_tracing_state()
     ):
         some = any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
         return _dispatched if some else None
@@ -70,13 +73,13 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
 
 
 def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
-    """As the operator of torch does it, without torch's dispatcher in between."""
+    """Compute and record as torch's operator does, but without torch's dispatcher."""
     if values[-1] is not None:
         raise out_and_gradient(declared.shown)
     below = declared.compute_as(call)
     for i in declared.arrays:
         each = values[i]
-        if each is not None:  # it may come from a transform that is over
+        if each is not None:  # it may be wrapped by a transform that has ended
             values[i] = torch._C._functorch.unwrap_if_dead(each)
             if values[i] is not each:
                 below = declared.compute
@@ -84,11 +87,12 @@ def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
 
 
 def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
-    """Call the operator of torch.
+    """Call torch's operator.
 
     Raises:
-        LaunchError: ``out`` is given, of which torch can keep no history; or the class
-            of a tensor says itself what operators do, and does not know this one.
+        LaunchError: ``out`` is given, but torch cannot record writes to it; an operand
+            is no tensor; or the class of a tensor overrides operators and does not
+            know this one.
     """
     given = [values[i] for i in declared.arrays if values[i] is not None]
     is_needed = any(getattr(x, "requires_grad", False) for x in given)
@@ -120,7 +124,7 @@ def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
 
 
 def new_seed(like: Any, limit: int) -> Any:
-    """A tensor of one number from 0 to ``limit``, by torch's generator."""
+    """Draw a tensor of one integer in [0, ``limit``) from torch's generator."""
     return torch.randint(limit, (1,), device=like.device)
 
 
@@ -130,7 +134,7 @@ def _has_own_operators(x: object) -> bool:
 
 
 def _with_dtypes(declared: Function, values: list[Any]) -> list[Any]:
-    """All arguments but ``out``, dtypes as torch has them."""
+    """Return all arguments but ``out``, with dtypes converted to torch's."""
     arguments = values[:-1]
     i = declared.places.get("dtype")
     if i is not None:
@@ -139,7 +143,7 @@ def _with_dtypes(declared: Function, values: list[Any]) -> list[Any]:
 
 
 def traced(declared: Function, values: list[Any]) -> Any:
-    """The same; also what torch.compile reads."""
+    """Call torch's operator; torch.compile traces this code as well."""
     declared, values = declared.as_operator(values)
     out = values[-1]
     operator = torch_library.operator_of(declared)

@@ -1,18 +1,18 @@
 """Functions of `xetl.ops` as operators of torch: ``torch.ops.xetl.softmax``.
 
-Each has a schema made of its signature, a kernel for the CPU and for xpu, an answer for
-tensors without elements, and a derivative. To be imported only where torch is.
+Each operator has a schema made of its signature, a kernel for the CPU and for xpu, a
+kernel for tensors without elements, a derivative and a rule for ``torch.func.vmap``.
+Import this module only if torch is imported.
 
-``torch.func.vmap`` of operators: the batch becomes the first dimension.
-
-Functions of elements, of rows and of matrices take it as one more leading dimension.
-Others are computed for each element of the batch.
+Under ``vmap`` the batch becomes the first dimension. Functions of elements, of rows and
+of matrices take it as one more leading dimension. Other functions are called for each
+element of the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from xetl import ops
 from xetl.errors import LaunchError, XetlError
@@ -32,9 +32,9 @@ _OVER = ("sum", "mean", "amax", "amin", "var")
 _ROWS = ("layer_norm", "rms_norm", "rope", "linear_int4")
 _ATTENTION = "scaled_dot_product_attention"
 _NARROW = ("matmul", "addmm", "baddbmm", "convolution", _ATTENTION)
-"""Those that `torch.autocast` computes in its dtype, as torch's functions."""
+"""Functions that `torch.autocast` computes in its dtype, as it does torch's own."""
 _WIDE = ("class_loss", "pointwise_loss")
-"""Those that it computes in f32."""
+"""Functions that `torch.autocast` computes in f32."""
 _DERIVED = {
     "attention_gradients": _ATTENTION,
     "class_loss_backward": "cross_entropy` or `nll_loss",
@@ -42,11 +42,11 @@ _DERIVED = {
     "convolution_by_weight": "conv1d` or `conv2d",
     "norm_backward": "layer_norm` or `rms_norm",
 }
-"""Which functions of users have these derivatives, where names do not say it."""
+"""The public functions that a derivative belongs to, if its name does not say it."""
 
 
 def batched(declared: Function, operator: Any) -> Callable[..., Any]:
-    """The rule of an operator: ``rule(info, in_dims, *args)``."""
+    """Return the vmap rule of an operator: ``rule(info, in_dims, *args)``."""
     fold = _rule_of(declared.name)
 
     def rule(info: Any, in_dims: Any, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,10 @@ def _at(values: Sequence[Any], which: Sequence[int], i: int) -> list[Any]:
 
 
 def _rule_of(name: str) -> Callable[[list[Any], list[int], int], Any] | None:
-    """What folds the batch into arguments; it gives None where that is not natural."""
+    """Return the function that folds the batch into the arguments of an operator.
+
+    The function returns None if it cannot. Return None if there is no such function.
+    """
     if name in _ELEMENTS:
         return _of_elements
     if name in _ALONG or name in _OVER:
@@ -118,7 +121,7 @@ def _of_attention(values: list[Any], which: list[int], size: int) -> Any:
 
 
 def _aligned(values: list[Any], which: list[int], ranks: Sequence[int]) -> Any:
-    """The same with as many dimensions behind the batch."""
+    """Insert dimensions of 1 behind the batch until all ranks are equal."""
     for i in which:
         size, *rest = values[i].shape
         values[i] = values[i].reshape(size, *[1] * (max(ranks) - len(rest)), *rest)
@@ -144,7 +147,7 @@ _registered: set[str] = set()
 
 
 def register() -> None:
-    """Make known to torch what is declared; what is known already is left alone."""
+    """Register all declared functions as operators, except those registered already."""
     if _registered and len(_registered) == len(FUNCTIONS):
         return
     ops.load_all()
@@ -152,11 +155,17 @@ def register() -> None:
         for name, declared in list(FUNCTIONS.items()):
             if name not in _registered:
                 _registered.add(name)
-                _register(declared)
+                _register(name, declared)
+
+
+def register_again(name: str) -> None:
+    """Register an operator whose name may have been another function's before."""
+    _registered.discard(name)
+    register()
 
 
 def schema_of(function: Function) -> str:
-    """``softmax(Tensor input, int dim=-1) -> Tensor``."""
+    """Return a schema, such as ``softmax(Tensor input, int dim=-1) -> Tensor``."""
     parts: list[str] = []
     for parameter, kind in zip(function.parameters, function.kinds):
         name, _, rest = kind.partition(" |")
@@ -175,12 +184,13 @@ def schema_of(function: Function) -> str:
     return f"{function.name}({', '.join(parts)}) -> {results}"
 
 
-def _register(declared: Function) -> None:
+def _register(full_name: str, declared: Function) -> None:
     name, namespace = declared.name, declared.namespace
-    library = _libraries.get(namespace)
-    if library is None:
-        library = torch.library.Library(namespace, "FRAGMENT")
-        _libraries[namespace] = library
+    before = _libraries.get(full_name)
+    if before is not None:  # declared again, as by a notebook cell that runs twice
+        before._destroy()
+    library = torch.library.Library(namespace, "FRAGMENT")
+    _libraries[full_name] = library
     library.define(schema_of(declared))
     for key in ("CPU", "XPU"):
         library.impl(name, _implementation(declared), key)
@@ -195,19 +205,32 @@ def _register(declared: Function) -> None:
 
 
 def operator_of(declared: Function) -> Any:
-    """The operator of torch."""
+    """Return torch's operator of a function."""
     return getattr(getattr(torch.ops, declared.namespace), declared.name).default
 
 
 def _implementation(declared: Function) -> Callable[..., Any]:
     def implementation(*args: Any) -> Any:
-        return declared.compute(*args)
+        found = declared.compute(*args)
+        _check_single(declared, found)
+        return found
 
     return implementation
 
 
+def _check_single(declared: Function, found: Any) -> None:
+    """Refuse several results of a user's function that declares one."""
+    if declared.results == 1 and isinstance(found, tuple):
+        count = len(cast("tuple[Any, ...]", found))
+        raise LaunchError(
+            f"`{declared.name}` gave {count} results, but `out=` describes one",
+            code="X0829",
+            help='name an argument for each result: `out=("x", "x")`',
+        )
+
+
 def _casting(declared: Function, device: str) -> Callable[..., Any]:
-    """The function of what `torch.autocast` makes of its arguments."""
+    """Return the autocast kernel: it casts the arguments and calls the operator."""
     key = torch._C._parse_dispatch_key(f"Autocast{device.upper()}")
     keys, is_narrow = torch._C.DispatchKeySet(key), declared.name in _NARROW
 
@@ -225,7 +248,7 @@ def _casting(declared: Function, device: str) -> Callable[..., Any]:
 
 
 def _fake(declared: Function) -> Callable[..., Any]:
-    """Results without elements, from the rule."""
+    """Return the kernel for tensors without elements; shapes come from the rule."""
 
     def fake(*args: Any, **kwargs: Any) -> Any:
         values = declared.complete(args, kwargs)[:-1]
@@ -253,7 +276,7 @@ def _fake(declared: Function) -> Callable[..., Any]:
 
 
 def _check_devices(declared: Function, values: Sequence[Any]) -> None:
-    """Refuse tensors with and without elements: the result would be of neither kind."""
+    """Refuse tensors on different devices, such as ``meta`` and the CPU."""
     given = [i for i in declared.arrays if values[i] is not None]
     first = given[0]
     for i in given:
@@ -267,30 +290,34 @@ def _check_devices(declared: Function, values: Sequence[Any]) -> None:
 
 
 def recorder_of(declared: Function) -> Any:
-    """What computes a function and has torch record it.
+    """Return a function that computes ``declared`` and records it in torch's graph.
 
-    ``apply((below, args, kwargs, values), *arrays)``: the call as ``below`` takes it,
-    and all arguments in order without their arrays, at which alone torch looks.
+    It is called as ``apply((below, args, kwargs, values), *arrays)``:
+    ``below(*args, **kwargs)`` computes the result, and ``values`` are all arguments in
+    order without arrays. Torch looks only at ``arrays``.
 
-    A class for each function, so that a step of a graph finds at once what it calls.
-    No transform may be on: only then is torch's own `apply`, written in Python, needed.
+    Each function has a class of its own, so that a node's class has its derivative
+    as a method. No transform may be active: it would need torch's `apply`, in Python.
     """
     kept, is_single = picker(_places_among_arrays(declared)), declared.results == 1
+    is_users = declared.namespace != "xetl"
     names = declared.array_names
     rule = declared.backward
 
     def forward(ctx: Any, call: Any, *arrays: Any) -> Any:
         below, args, kwargs, ctx.values = call
         found = below(*args, **kwargs)
+        if is_users:
+            _check_single(declared, found)
         if is_first:
             ctx.materialize_grads = False
         every = (*arrays, found) if is_single else (*arrays, *found)
-        # As `save_for_backward` does, which is Python.
+        # What `save_for_backward` does, without a call of a Python function.
         ctx.to_save = kept(every)
         return found
 
-    # Of our functions only the first result has derivatives: no zeros for the others.
-    is_first = not is_single and declared.namespace == "xetl"
+    # Only the first result of our functions has a gradient: make no zeros for others.
+    is_first = not is_single and not is_users
 
     def backward(ctx: Any, *gradients: Any) -> Any:
         if is_first and gradients[0] is None:
@@ -321,7 +348,7 @@ def recorder_of(declared: Function) -> Any:
 
 
 class _Transformed(torch.autograd.Function):
-    """The same in the form that `torch.func` asks for, which takes it longer."""
+    """The autograd function in the form that `torch.func` needs, which is slower."""
 
     @staticmethod
     def forward(declared: Function, below: Callable[..., Any], *args: Any) -> Any:
@@ -330,7 +357,7 @@ class _Transformed(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Save what the derivative needs."""
+        """Save the arrays and options that the derivative needs."""
         declared, _, *values = inputs
         results = (output,) if declared.results == 1 else output
         every = *declared.arrays_of(values), *results
@@ -341,7 +368,7 @@ class _Transformed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """The derivatives by all arguments."""
+        """Return the gradients of all arguments."""
         declared, context = ctx.declared, Context()
         context.declared, context.values = declared, ctx.values
         context.places = {declared.names[i]: i + 2 for i in declared.arrays}
@@ -367,7 +394,7 @@ class _Transformed(torch.autograd.Function):
 
 
 def _recording(declared: Function, operator: Any) -> Callable[..., Any]:
-    """What the operator does where torch records."""
+    """Return the operator's kernel for the dispatch key Autograd."""
 
     def called(keyset: Any, *args: Any, **kwargs: Any) -> Any:
         values = declared.complete(args, kwargs)[:-1]
@@ -389,14 +416,15 @@ def _recording(declared: Function, operator: Any) -> Callable[..., Any]:
 
 
 def record(declared: Function, below: Callable[..., Any], values: Sequence[Any]) -> Any:
-    """Compute a function, and have torch record it.
+    """Compute a function, and record it in torch's graph.
 
     Args:
-        below: computes it without a trace.
+        declared: the function.
+        below: computes the function without recording it.
         values: all arguments but ``out``.
 
     Raises:
-        LaunchError: it changes its arguments.
+        LaunchError: the function changes its arguments (X0838).
     """
     if declared.writes:
         problem = f"`{declared.name}` changes an array that requires a gradient"
@@ -423,7 +451,7 @@ def transformed(declared: Function, values: Sequence[Any]) -> Any:
 
 
 def as_torch(dtype: Any) -> Any:
-    """The dtype of torch."""
+    """Return torch's dtype for a dtype of any library; None stays None."""
     if isinstance(dtype, torch.dtype) or dtype is None:
         return dtype
     name = DType.of(dtype).numpy
@@ -431,7 +459,7 @@ def as_torch(dtype: Any) -> Any:
 
 
 def _places_among_arrays(declared: Function) -> list[int]:
-    """Where what is saved is among all arrays, then all results."""
+    """Return the index of each saved value among all arrays, then all results."""
     count, names = len(declared.arrays), declared.array_names
     return [
         count + int(name[len(_RESULT) :] or 0)
@@ -442,7 +470,7 @@ def _places_among_arrays(declared: Function) -> list[int]:
 
 
 def _check_all_found(context: Context, found: Mapping[str, Any]) -> None:
-    """Refuse to go on without a derivative that is needed."""
+    """Refuse a derivative that lacks a gradient that is needed."""
     for name in context.places:
         if name not in found and context.needs(name):
             problem = f"`{name}` of `{context.declared.name}` cannot be differentiated"

@@ -1,4 +1,4 @@
-"""Operands as kernels take them: rows along a dimension, or elements in a line."""
+"""Views of operands for kernels: rows along a dimension, or elements in a line."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, f32, f64
 from xetl.language.maps import WgMap, wg_map
 from xetl.language.ops import cdiv
-from xetl.ops.calling.calls import (
-    Launch,
-    View,
-    as_row,
-    chain,
-    itself,
-    misplaced,
-    split_batch,
-)
+from xetl.ops.calling import calls
 from xetl.ops.calling.declarations import (
     SUMS,
     Operand,
@@ -35,41 +27,48 @@ from xetl.runtime.kernel import Kernel
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
 
-_LEAST = 16
+LEAST = 16
+"""The least columns of a tile: those of a vector."""
 _ELEMENTS = 4096
-"""Of a program that goes through elements: 16 KB of f32, so all stays in L1."""
+"""Elements of an elementwise program: 16 KB of f32, so all arrays stay in L1."""
+
+_SHORT = 1024
+"""Elements of a program with several short rows (at most 128 columns): the fixed costs
+of a program then hardly count (`softmax` of 7 columns on Zen 4: 17.6 ns a row, then
+11.5)."""
 
 _CARRIED = 64
 """Columns of a piece of a row on CPUs: four vectors of AVX-512, which hide latency."""
 
 _ROWS_OF_MESSAGE = 8
 _COLUMNS_OF_SUBGROUP = 256
-"""At most: of eight rows they are half of 256 registers. What subgroups tell one
-another about a row costs as much for few columns as for many."""
-_BLOCK_BYTES = 64
+"""The most columns of a subgroup: of eight rows they fill half of 256 registers. The
+exchange between subgroups costs the same for few columns as for many."""
+BLOCK_BYTES = 64
 _MOST_BLOCKS = 1 << 24
-"""What a message may count."""
+"""The most blocks that a message can count."""
 _FOLDED_OF_SUBGROUP = 1024
-"""Elements of a folded row at most: with two vectors of a row, 192 registers."""
+"""The most elements of a folded row: two vectors of a row take 192 registers."""
 _FOLDED_ROWS = 2
-"""Of a program: what is the same for all rows is loaded once."""
+"""Rows of a program: it loads operands shared by all rows once."""
 _LEAST_WIDTH = 256
-"""Narrower rows are one subgroup's, each by itself."""
+"""Each narrower row is computed by one subgroup alone."""
 _MOST = 32
-"""Subgroups of a program."""
+"""The most subgroups of a program."""
 
 STRIP = 128
-"""Columns of a program that goes down: what it keeps of them stays in registers."""
+"""Columns, of 4 bytes, of a program that walks down columns: their state stays in
+registers [measured: Zen 5, argmax of f64, rows of 8: 5.3 ns each, then 3.4]."""
 
 
 class Shared(NamedTuple):
-    """How an operand is seen that is the same for all rows."""
+    """The view of an operand that all rows share."""
 
-    view: View
+    view: calls.View
 
 
 def find_dim(function: str, operand: Operand, dim: int) -> int:
-    """A dimension counted from 0; a LaunchError if there is none of that number."""
+    """Return a dimension, counted from 0; raise a LaunchError if it does not exist."""
     rank = max(operand.ndim, 1)
     if not -rank <= dim < rank:
         problem = f"`{operand.name}` is {operand.shape}, which has no dimension {dim}"
@@ -77,25 +76,38 @@ def find_dim(function: str, operand: Operand, dim: int) -> int:
     return dim % rank
 
 
-def width_of(columns: int) -> int:
-    """A tile's: an eighth of a power of two apart, so that there are few kernels."""
-    step = max(_LEAST, (1 << (columns - 1).bit_length()) // 8)
+def width_of(columns: int, least: int = LEAST) -> int:
+    """Return the width of a tile for a number of columns.
+
+    Widths are an eighth of a power of two apart, so that few kernels are compiled.
+    """
+    step = max(least, (1 << (columns - 1).bit_length()) // 8)
     return max(-(-columns // step), 1) * step
 
 
 def piece_width(x: Operand, columns: int) -> int:
-    """Columns of a piece of a row: on a CPU what registers carry, else all of them."""
+    """Return the columns of a piece of a row: few for registers of a CPU, else all."""
     width = width_of(columns)
     is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
     return min(width, _CARRIED) if is_cpu else width
 
 
+def side_by_side(rows: int, columns: int) -> int:
+    """Return how many narrow rows side by side are about as wide as a strip.
+
+    The number divides ``rows``.
+    """
+    most = cdiv(STRIP, columns)
+    return max(i for i in range(1, most + 1) if rows % i == 0)
+
+
 class RowTile(NamedTuple):
-    """What a program has of the rows of a matrix.
+    """The rows of a program, and how subgroups share them.
 
     Attributes:
-        map: which subgroup owns what; None: the compiler says.
-        is_full: whether rows are as wide as the tile, so nothing is padded.
+        rows: the number of rows.
+        map: the part that each subgroup owns; None: the compiler decides.
+        is_full: whether rows are as wide as the tile, so that nothing is padded.
     """
 
     rows: int = 1
@@ -103,24 +115,33 @@ class RowTile(NamedTuple):
     is_full: bool = False
 
 
-def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowTile:
-    """One row, or on a GPU eight: a message brings 8 rows of 64 bytes, or one.
+def rows_at_once(x: Operand, rows: int, width: int) -> int:
+    """Return the rows of a program: several short ones on a CPU, otherwise one."""
+    is_short = 8 * width <= _SHORT
+    if not is_short or choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND:
+        return 1
+    return min(_SHORT // width, 1 << max(rows, 1).bit_length() - 1)
 
-    Subgroups own some columns of each, so that a row fits their registers.
+
+def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowTile:
+    """Return the rows of a program: one, or several short ones; on a GPU eight.
+
+    On a GPU a message brings 64 bytes of each of eight rows. Each subgroup owns some
+    columns of all rows, so that a row fits their registers.
 
     Args:
-        x: where it is says who computes.
-        matrix: rows and columns.
-        sums: the dtype that is computed in.
+        x: the operand, whose device computes.
+        matrix: the numbers of rows and columns.
+        sums: the dtype of the computation.
     """
-    if choose_backend(values=[array_of(x)]).name != DEVICE_BACKEND:
-        return RowTile()
     rows, columns = matrix
+    if choose_backend(values=[array_of(x)]).name != DEVICE_BACKEND:
+        return RowTile(rows_at_once(x, rows, width))
     if rows < _ROWS_OF_MESSAGE or width < _LEAST_WIDTH or sums is not f32:
         return RowTile()
     most = _COLUMNS_OF_SUBGROUP // (1 if columns == width else 2)  # masks take the rest
     for subgroups in range(max(2, cdiv(width, most)), _MOST + 1):
-        if width % (_LEAST * subgroups) == 0:
+        if width % (LEAST * subgroups) == 0:
             own = [_ROWS_OF_MESSAGE, width // subgroups]
             map_ = wg_map(sg_layout=[1, subgroups], sg_data=own)
             return RowTile(_ROWS_OF_MESSAGE, map_, columns == width)
@@ -128,11 +149,11 @@ def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowT
 
 
 class Folded(NamedTuple):
-    """Rows as blocks of 64 bytes below one another, which a message brings 32 of.
+    """Rows folded to matrices of rows of 64 bytes; a message brings 32 of these.
 
     Attributes:
-        shape: of a row.
-        map: which subgroup owns what of it.
+        shape: the matrix of one row.
+        map: the part of it that each subgroup owns.
         each: rows of a program.
     """
 
@@ -141,35 +162,35 @@ class Folded(NamedTuple):
     each: int
 
     def view(self, x: Numbers) -> Numbers:
-        """All rows, folded, as one matrix."""
+        """Return all rows, folded, as one matrix."""
         return x.reshape(-1, self.shape[1])
 
     def one(self, x: Numbers) -> Numbers:
-        """What is the same for all rows, as one of them."""
+        """Return an operand that all rows share, folded as one row."""
         return x.reshape(self.shape)
 
     @property
     def rows(self) -> int:
-        """Of that matrix, which a program has."""
+        """The rows of the matrix of `view` that a program has."""
         return self.each * self.shape[0]
 
 
 def folded(arrays: Operands, columns: int, sums: DType) -> Folded | None:
-    """How rows are folded on a GPU; None: they are not.
+    """Return how rows are folded on a GPU. Return None if they are not.
 
     [measured] ocloc 26.27, layer norm of f32, 1,024 columns: 7.9 instructions an
-    element on pvc instead of 13.6 by `row_tile`. A message is for 512 elements instead
-    of 128, and what a row needs is in one subgroup: none waits for another.
+    element on pvc instead of 13.6 by `row_tile`. A message has 512 elements instead of
+    128, and one subgroup has a whole row, so that none waits for another.
 
     Args:
-        arrays: rows, or what is the same for all of them.
-        columns: of a row.
-        sums: the dtype that is computed in.
+        arrays: rows, or operands that all rows share.
+        columns: the columns of a row.
+        sums: the dtype of the computation.
     """
     there = [x for x in arrays if x is not None]
     if choose_backend(values=[array_of(there[0])]).name != DEVICE_BACKEND:
         return None
-    width = _BLOCK_BYTES // min(x.dtype.itemsize for x in there)
+    width = BLOCK_BYTES // min(x.dtype.itemsize for x in there)
     height, left = divmod(columns, width)
     if left or not height or sums is not f32 or not all(map(_fits_messages, there)):
         return None
@@ -185,26 +206,26 @@ def folded(arrays: Operands, columns: int, sums: DType) -> Folded | None:
 
 def _fits_messages(x: Operand) -> bool:
     array = array_of(x)
-    return array.flags.c_contiguous and not misplaced(array)
+    return array.flags.c_contiguous and not calls.misplaced(array)
 
 
 def sums_of(*dtypes: DType) -> DType:
-    """The dtype that computes for these: f64 if one of them is."""
+    """Return the dtype of a computation with these: f64 if one is f64, else f32."""
     return f64 if f64 in dtypes else f32
 
 
 def vectors_of(x: Operand) -> tuple[int, int]:
-    """How many vectors registers hold where it is, and sums that one has."""
+    """Return the number of vector registers of x's device, and sums in a vector."""
     backend = choose_backend(values=[array_of(x)])
     registers, lanes = backend.vectors(choose_target(backend))
     return registers, lanes * 32 // sums_of(x.dtype).bits
 
 
 def floats(function: str, *operands: Operand | None) -> DType:
-    """The float dtype that all operands have.
+    """Return the float dtype that all operands have.
 
     Raises:
-        LaunchError: they differ, or are no floats.
+        LaunchError: the dtypes differ, or are no float dtypes.
     """
     return common_dtype_of(
         function, {x.name: x.dtype for x in operands if x is not None}
@@ -212,24 +233,22 @@ def floats(function: str, *operands: Operand | None) -> DType:
 
 
 def no_wider(function: str, x: Operand, other: Operand) -> None:
-    """Refuse an operand that is no float, or has more bits than is computed in."""
+    """Refuse an operand that is no float, or has more bits than the computation."""
     if other.dtype not in SUMS or other.dtype.bits > SUMS[x.dtype].bits:
         common_dtype_of(function, {x.name: x.dtype, other.name: other.dtype})
 
 
-def floats_as(
-    function: str, x: Operand, dtype: Any, *, converts: bool = False
-) -> DType:
-    """The float dtype of a result: that of ``x``, or what the caller names.
+def floats_as(function: str, x: Operand, dtype: Any) -> DType:
+    """Return the float dtype of a result: that of ``x``, or the one the caller names.
 
     Args:
-        dtype: what the caller names, or None.
-        converts: whether the input may be integers if the caller names a dtype.
+        dtype: the dtype that the caller names, or None. If there is one, the input may
+            be integers.
 
     Raises:
-        LaunchError: one of them is no float.
+        LaunchError: the dtype of the result is no float dtype.
     """
-    is_converted = converts and dtype is not None and not x.dtype.is_float
+    is_converted = dtype is not None and not x.dtype.is_float
     known = x.dtype if is_converted else floats(function, x)
     wanted = as_dtype(dtype, known)
     if wanted not in SUMS:
@@ -240,89 +259,90 @@ def floats_as(
 
 
 def same_shapes(function: str, first: Operand, *others: Operand | None) -> None:
-    """Refuse operands of another shape than the first."""
+    """Refuse operands that do not have the shape of the first."""
     for other in others:
         if other is not None and tuple(other.shape) != tuple(first.shape):
             problem = f"`{other.name}` is {other.shape}, `{first.name}` {first.shape}"
             raise wrong_shape(function, problem, "both need the same shape")
 
 
-def row_view(rank: int, dim: int) -> View:
-    """(..., m, n) with the dimension ``dim`` last."""
+def row_view(rank: int, dim: int) -> calls.View:
+    """Return the view (..., m, n) with the dimension ``dim`` last."""
     if rank <= 1:
-        return as_row
+        return calls.as_row
     if dim == rank - 1:
-        return itself
+        return calls.itself
     return lambda x: x.swapaxes(dim, -1)
 
 
 def flat_view(x: Numbers) -> Numbers:
-    """A row of all elements."""
+    """Return all elements as one row."""
     return x.reshape(1, -1)
 
 
 def rows(
     kernel: Kernel,
     operands: Operands,
-    views: Sequence[View | Shared | None],
+    views: Sequence[calls.View | Shared | None],
     constants: Sequence[Any],
     numbers: tuple[float, ...] = (),
     parts: int = 1,
     rows_of_program: int = 1,
     matrices_of_program: int = 1,
 ) -> Step:
-    """A launch with a program for each row: grid (rows of a matrix, matrices, parts).
+    """Return a launch along rows, with the grid (rows of a matrix, matrices, parts).
 
     Args:
-        kernel: takes the operands, numbers, constants.
-        views: how each is seen as (..., m, n), or `Shared`; None for no operand.
-        numbers: what the kernel takes behind the operands.
-        parts: how many programs a row has.
-        rows_of_program: how many rows a program has.
-        matrices_of_program: of how many matrices it has them.
+        kernel: takes the operands, the numbers and the constants.
+        operands: its arrays, or None.
+        views: the view of each as (..., m, n), or `Shared`; None for no operand.
+        constants: the compile-time arguments.
+        numbers: the arguments between the operands and the constants.
+        parts: programs of a row.
+        rows_of_program: rows of a program.
+        matrices_of_program: matrices of a program.
     """
     matrices = [
         (i, view, view(array_of(operands[i])))
         for i, view in enumerate(views)
         if view is not None and not isinstance(view, Shared)
     ]
-    # The batch of the last operand is what those of the others broadcast to.
+    # The batches broadcast to that of the largest operand, which comes last.
     ordered = sorted(matrices, key=lambda each: each[2].size)
-    batches = split_batch([array for _, _, array in ordered])
-    found: list[View | None] = [None] * len(operands)
+    batches = calls.split_batch([array for _, _, array in ordered])
+    found: list[calls.View | None] = [None] * len(operands)
     for (i, first, _), view in zip(ordered, batches.views):
-        found[i] = chain(first, view)
+        found[i] = calls.chain(first, view)
     for i, view in enumerate(views):
         if isinstance(view, Shared) and operands[i] is not None:
             found[i] = _repeated(view.view, batches.loops)
     count = cdiv(batches.matrices, matrices_of_program)
     grid = (cdiv(matrices[0][2].shape[-2], rows_of_program), count, parts)
-    launch = Launch(kernel, found, batches.loops, grid, tuple(constants))
+    launch = calls.Launch(kernel, found, batches.loops, grid, tuple(constants))
     return Step(launch, operands, numbers)
 
 
 def columns(
     kernel: Kernel, operands: Sequence[Operand], dim: int, constants: Sequence[Any]
 ) -> Step:
-    """A launch with a program for some columns: grid (strips of columns, matrices).
+    """Return a launch down columns, with the grid (strips of columns, matrices).
 
     Args:
         kernel: takes the operands as (..., n, m), n along ``dim``, the constants, and
             the width of a strip.
-        operands: inputs, then results, of one rank, alike but for ``dim``.
-        dim: which is not the last one.
+        operands: inputs, then results. Their shapes differ at most along ``dim``.
+        dim: a dimension before the last one.
         constants: the compile-time arguments without the width.
     """
     arrays = [array_of(x) for x in operands]
-    if all(x.flags.c_contiguous for x in arrays):
-        shape = operands[0].shape
-        outer, inner = prod(shape[:dim]), prod(shape[dim + 1 :])
-        flat: View = lambda x: x.reshape(outer, -1, inner)
-        views, loops, matrices = [flat] * len(arrays), (), outer
-    else:
-        turned: View = lambda x: np.moveaxis(x, dim, -2)
-        batches = split_batch([turned(x) for x in arrays])
-        views = [chain(turned, view) for view in batches.views]
+    shape = operands[0].shape
+    outer, inner = prod(shape[:dim]), prod(shape[dim + 1 :])
+    flat: calls.View = lambda x: x.reshape(outer, x.shape[dim], inner)
+    views, loops, matrices = [flat] * len(arrays), (), outer
+    if not calls.are_views(arrays, views):
+        turned: calls.View = lambda x: np.moveaxis(x, dim, -2)
+        batches = calls.split_batch([turned(x) for x in arrays])
+        views = [calls.chain(turned, view) for view in batches.views]
         inner, loops, matrices = turned(arrays[0]).shape[-1], *batches[1:]
     return strips(kernel, operands, views, (matrices, inner), constants, loops)
 
@@ -330,107 +350,124 @@ def columns(
 def strips(
     kernel: Kernel,
     operands: Operands,
-    views: Sequence[View],
+    views: Sequence[calls.View],
     extents: tuple[int, int],
     constants: Sequence[Any],
     loops: Shape = (),
 ) -> Step:
-    """A launch with a program for each strip of columns, as `columns` has.
+    """Return a launch with a program for each strip of columns; see `columns`.
 
     Args:
         kernel: takes the operands, the constants, and the width of a strip.
-        extents: how many matrices there are, and columns of each.
+        operands: its arrays, or None.
+        views: the view of each as (..., n, m).
+        extents: the numbers of matrices, and of columns of a matrix.
         constants: the compile-time arguments without the width.
         loops: see `Launch`.
     """
     matrices, inner = extents
-    width = min(width_of(inner), STRIP)
+    most = STRIP * 4 // max(4, array_of(operands[0]).itemsize)
+    width = min(width_of(inner), most)
     grid = (cdiv(inner, width), matrices, 1)
-    return Step(Launch(kernel, views, loops, grid, (*constants, width)), operands)
+    return Step(calls.Launch(kernel, views, loops, grid, (*constants, width)), operands)
 
 
 def elements(
     kernel: Kernel, operands: Operands, constants: Sequence[Any], block: int = 1
 ) -> Step:
-    """A launch with a program for each tile: grid (columns, rows, matrices).
+    """Return an elementwise launch, with the grid (columns, rows, matrices) of tiles.
 
-    A tile is a piece of a row as the last operand lies in memory, so that it is stored
-    as it lies; it is a square block where another one lies along another dimension.
+    The order of dimensions is that of the last operand in memory, so that results are
+    stored contiguously. A tile is a piece of a row, or several short rows. It is a
+    square block if another operand is contiguous along another dimension.
 
     Args:
-        kernel: takes the operands, numbers, constants, and the shape of a tile.
+        kernel: takes the operands, the numbers, the constants, the shape of a tile, and
+            the columns from one tile to the next (`xetl.ops.matrices.place_of`).
         operands: inputs, then results, all of one shape.
         constants: the compile-time arguments without the tile.
-        block: rows and columns of a block at most.
+        block: the most rows and columns of a block; 1: no blocks.
     """
     there = [x for x in operands if x is not None]
-    arrays = [array_of(x) for x in there]
-    last = arrays[-1]
-    inward = [*(order_of(last.shape, last.strides) or range(last.ndim))]
-    turned: View = lambda x: x.transpose(inward)
-    if all(_is_flat(turned(x)) for x in arrays):
-        count = arrays[0].size
-        flat = chain(turned, flat_view)
-        views = [None if x is None else flat for x in operands]
-        width = min(width_of(count), _ELEMENTS)
-        grid = (cdiv(count, width), 1, 1)
-        launch = Launch(kernel, views, (), grid, (*constants, (1, width)))
-        return Step(launch, operands)
-    across = _across([turned(x) for x in arrays]) if block > 1 else None
+    last = array_of(there[-1])
+    inward = order_of(last.shape, last.strides) or range(last.ndim)
+    arrays = [array_of(x).transpose(inward) for x in there]
+    shape = _merged(arrays)
+    order = [*range(len(shape))]
+    across = _across([x.reshape(shape) for x in arrays]) if block > 1 else None
     if across is not None:
-        inward.insert(-1, inward.pop(across))
-    first = chain(turned, row_view(last.ndim, last.ndim - 1))
-    batches = split_batch([first(x) for x in arrays])
+        order.insert(-1, order.pop(across))
+    first: calls.View = lambda x: x.transpose(inward).reshape(shape).transpose(order)
+    batches = calls.split_batch([first(array_of(x)) for x in there])
     of = iter(batches.views)
-    seen = [None if x is None else chain(first, next(of)) for x in operands]
-    m, n = first(arrays[0]).shape[-2:]
-    tile = 1, min(width_of(n), _ELEMENTS)
+    seen = [None if x is None else calls.chain(first, next(of)) for x in operands]
+    m, n = (shape[dim] for dim in order[-2:])
+    width = min(width_of(n), _ELEMENTS)
+    tile = rows_at_once(there[-1], m, width), width
     if across is not None:
         tile = min(width_of(m), block), min(width_of(n), block)
     grid = (cdiv(n, tile[1]), cdiv(m, tile[0]), batches.matrices)
-    return Step(Launch(kernel, seen, batches.loops, grid, (*constants, tile)), operands)
+    constants = *constants, tile, tile[1] if grid[0] > 1 else 0
+    return Step(calls.Launch(kernel, seen, batches.loops, grid, constants), operands)
 
 
-def _is_flat(x: Numbers) -> bool:
-    return x.flags.c_contiguous or not any(x.strides)
+def _merged(arrays: Sequence[Numbers]) -> list[int]:
+    """Return the extents with contiguous neighbours merged, at least two of them.
+
+    Two neighbouring dimensions are merged if the strides of all arrays allow it.
+    """
+    extents, shape = arrays[0].shape, list[int]()
+    dims = [dim for dim, n in enumerate(extents) if n != 1]
+    for outer, dim in zip([None, *dims], dims):
+        n = extents[dim]
+        if outer is not None and all(
+            x.strides[outer] == n * x.strides[dim] for x in arrays
+        ):
+            shape[-1] *= n
+        else:
+            shape.append(n)
+    return [*[1] * (2 - len(shape)), *shape]
 
 
 def _across(arrays: Sequence[Numbers]) -> int | None:
-    """The dimension along which an array lies that does not along the last one."""
+    """Return the innermost dimension in memory of an array, if it is not the last one.
+
+    Return None if the last dimension is the innermost one of all arrays.
+    """
     orders = [order_of(x.shape, x.strides) for x in arrays]
     inner = [order[-1] for order in orders if order is not None]
     return next((dim for dim in inner if dim != arrays[0].ndim - 1), None)
 
 
-def _repeated(view: View, loops: Shape) -> View | None:
-    """The view for each index of the loops of the host."""
+def _repeated(view: calls.View, loops: Shape) -> calls.View | None:
+    """Return the view, repeated for each index of the loops on the host."""
     if loops:
         return lambda x: np.broadcast_to(view(x), (*loops, *view(x).shape), subok=True)
-    return None if view is itself else view
+    return None if view is calls.itself else view
 
 
 def array_of(operand: Operand | None) -> Numbers:
-    """The elements of an operand that has some."""
+    """Return the array of an operand, which must have one."""
     assert operand is not None
     assert operand.array is not None
     return operand.array
 
 
 def columns_of(shape: Shape, dim: int) -> int:
-    """The extent of a dimension; of a number, 1."""
+    """Return the extent of a dimension; 1 for an array without dimensions."""
     return shape[dim] if shape else 1
 
 
 def size_of(shape: Shape) -> int:
-    """How many elements."""
+    """Return the number of elements."""
     return prod(shape)
 
 
 def as_dtype(dtype: Any, default: DType) -> DType:
-    """The dtype that a caller names as NumPy's, torch's or ours; None: the default.
+    """Return the dtype that a caller names as NumPy's, torch's or ours, or the default.
 
     Raises:
-        TileTypeError: there is none.
+        TileTypeError: there is no dtype of this name.
     """
     if dtype is None:
         return default

@@ -1,9 +1,9 @@
-"""Convolutions of few pixels: products by the weight as it lies in memory.
+"""Convolutions of few pixels: products with the weight as it lies in memory.
 
-Where a layer has fewer pixels than channels, to write its weight anew (see
-`plans`) costs more than to copy what each tap sees of the pixels, so that
-they are the columns of a matrix (im2col: Chellapilla et al., "High performance
-convolutional neural networks for document processing", 2006).
+If a layer has fewer pixels than channels, copying its weight (see `plans`) costs more
+than copying the pixels that each tap reads to the columns of a matrix (im2col:
+Chellapilla et al., "High performance convolutional neural networks for document
+processing", 2006).
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import size_of, width_of
+from xetl.ops.calling.views import size_of, sums_of, width_of
 from xetl.ops.convolution.geometry import Geometry
-from xetl.ops.convolution.kernels import columns, columns_by_rows
+from xetl.ops.convolution.kernels import columns, columns_by_rows, sums_of_taps
 from xetl.ops.convolution.plans import copy_matrices, multiply_pixels
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 
-_CHANNELS, _PIXELS = 64, 256
-"""Of a program that copies, which finds the places once for all of its channels."""
+_CHANNELS, _PIXELS, _PART = 64, 256, 16
+"""Sizes of a program that copies; it computes the indices once for all its channels."""
 
 
 def has_few_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool:
-    """Whether it pays: pixels of all results against channels of the result."""
+    """Return whether the results have no more pixels in all than channels."""
     return groups == 1 and batch * size_of(g.result) <= weight.shape[0]
 
 
 def copies_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool:
-    """Whether a convolution is a product of copied pixels: few, or some by one tap."""
+    """Return whether to copy pixels: they are few, or the kernel has one tap."""
     is_few = has_few_pixels(weight, batch, g, groups)
     if g.is_product:
         return is_few and batch > 1
@@ -38,9 +38,9 @@ def copies_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool
 def convolve_columns(
     x: Operand, weight: Operand, bias: Operand | None, made: Operand, g: Geometry
 ) -> list[Step]:
-    """The launches of a convolution; arguments as of `plans.convolve`."""
+    """Return the launches of a convolution; arguments as for `plans.convolve`."""
     if not has_few_pixels(weight, x.shape[0], g, 1):
-        # Of one tap. Each image by itself: then its result is contiguous.
+        # The kernel has one tap. Each image is one product with a contiguous result.
         found = temporary((*x.shape[:2], *g.result), x.dtype)
         step = _copy(x, found, g, lambda a: a.swapaxes(0, 1)[:, None])
         return [step, *multiply_pixels(found, weight, bias, made)]
@@ -58,14 +58,31 @@ def convolve_columns(
 def weight_by_columns(
     grad: Operand, x: Operand, made: Operand, g: Geometry
 ) -> list[Step]:
-    """The launches of the gradient by the weight: a sum over all pixels."""
+    """Return the launches of the gradient of the weight: a sum over all pixels."""
     step, right = _columns_of(x, g)
     steps, left = _channels_first(grad)
     return [step, *steps, multiply(left, right.turned(), Seen(made, _flat))]
 
 
+def input_by_columns(
+    grad: Operand, weight: Operand, made: Operand, g: Geometry
+) -> list[Step]:
+    """Return the launches of the gradient of the input: a sum over all taps."""
+    images, channels, height, width = made.shape
+    across, pixels = channels * size_of(g.taps), size_of(g.result)
+    steps, left = _channels_first(grad)
+    found = temporary((images, pixels, across), sums_of(grad.dtype))
+    to, flat = Seen(found, _as((-1, across))), _as((images, channels, -1))
+    steps.append(multiply(left.turned(), Seen(weight, _flat), to))
+    tile = _PART, min(_CHANNELS, width_of(channels))
+    grid = cdiv(channels, tile[1]), cdiv(height * width, tile[0]), images
+    numbers = (*g.result, *g.first, width, g.stride, g.dilation, g.taps, *tile)
+    launch = Launch(sums_of_taps, (itself, flat), (), grid, numbers)
+    return [*steps, Step(launch, (found, made))]
+
+
 def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:
-    """What makes them, and the matrix: (channels * taps, pixels of all results)."""
+    """Return the copying step, and the matrix (channels * taps, pixels of results)."""
     images, channels, *_ = x.shape
     taps, pixels = size_of(g.taps), size_of(g.result)
     found = temporary((channels, taps, images, pixels), x.dtype)
@@ -74,7 +91,7 @@ def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:
 
 
 def _copy(x: Operand, found: Operand, g: Geometry, to: View) -> Step:
-    """The launch that copies what each tap sees, to (channels, taps, images, ...)."""
+    """Return the launch that copies what taps read to (channels, taps, images, ...)."""
     images, channels, height, width = x.shape
     taps, pixels = size_of(g.taps), size_of(g.result)
     is_alike = g.stride == (1, 1) and g.result[1] == width
@@ -85,12 +102,13 @@ def _copy(x: Operand, found: Operand, g: Geometry, to: View) -> Step:
     seen = _as((images, channels, -1))
     launch = Launch(columns_by_rows, (seen, to), (), grid, (*numbers, g.stride, *how))
     if is_alike:
-        launch = Launch(columns, (seen, itself), (), grid, (*numbers, *how))
+        flat: View = lambda a: to(a).reshape(channels, taps, images, pixels)
+        launch = Launch(columns, (seen, flat), (), grid, (*numbers, *how))
     return Step(launch, (x, found))
 
 
 def _channels_first(x: Operand) -> tuple[list[Step], Seen]:
-    """Images as a matrix: (channels, pixels of all)."""
+    """Return images as a matrix (channels, pixels of all), and the copy if needed."""
     images, channels = x.shape[:2]
     seen = _as((channels, -1))
     if images == 1:
@@ -108,7 +126,7 @@ def _flat(array: Numbers) -> Numbers:
 
 
 def _rows(array: Numbers) -> Numbers:
-    """The pixels of each channel of each image, or the other way round, as rows."""
+    """View (a, b, rows, columns) as (1, a, b, pixels)."""
     return array.reshape(1, *array.shape[:2], -1)
 
 

@@ -3,7 +3,7 @@
 Source: torch.nn.functional.conv2d; Georganas et al., "Anatomy of high-performance deep
 learning convolutions on SIMD architectures", SC18.
 
-The gradient of a convolution by its weight: products that sum over pixels.
+This file also plans the gradient of the weight: products that sum over pixels.
 """
 
 from __future__ import annotations
@@ -38,16 +38,18 @@ from xetl.ops.convolution.columns import (
     convolve_columns,
     copies_pixels,
     has_few_pixels,
+    input_by_columns,
     weight_by_columns,
 )
 from xetl.ops.convolution.geometry import Geometry, Pair, phases
+from xetl.ops.convolution.windows import PART, TILE, contiguous, paired, turn
 from xetl.runtime.call_site import at_caller
 
 
 def by_weight(
     grad: Operand, x: Operand, made: Operand, g: Geometry, groups: int
 ) -> list[Step]:
-    """The launches of the gradient by the weight: products that sum over pixels."""
+    """Return the launches of the gradient of the weight: products over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
     if outer == groups and inner == 1 and (part := plans.part_of(x, g, (1, 1))):
         unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
@@ -57,12 +59,12 @@ def by_weight(
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
         return [Step(launch, (x, grad, made))]
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
-    tile = plans.evenly(kw * inner, plans.MOST_PIXELS), min(plans.TILE, outer)
+    tile = plans.evenly(kw * inner, plans.MOST_PIXELS), min(TILE, outer)
     tiles = kh * cdiv(kw * inner, tile[0])
-    # What several programs read is turned, and packed once for them.
+    # If several programs read the gradient, it is transposed, and packed once for all.
     turns = groups == 1 and tiles > 1
-    # Rows of an even length then: products take pairs.
-    across = plans.paired(columns, x) if turns and rows % 2 else columns
+    # The number of pixels must then be even: 16-bit products take pairs.
+    across = paired(columns, x) if turns and rows % 2 else columns
     pixels = rows * across
     copies, windows, view = _find_shifted(x, g, groups, across)
     found = temporary((groups, kh * kw, inner, outer), made.dtype)
@@ -79,7 +81,7 @@ def by_weight(
     right, seen = grad, of_images
     if turns:
         right, seen = temporary((batch, rows, across, outer), grad.dtype), _as_one
-        copies.append(plans.turn(grad, of_rows, right, itself))
+        copies.append(turn(grad, of_rows, right, itself))
     grid = (cdiv(kw * inner, tile[0]), cdiv(outer, tile[1]), groups * kh)
     constants = (groups, turns, sums_of(x.dtype), *tile, pixels)
     launch = Launch(
@@ -96,12 +98,12 @@ def _as_one(array: Numbers) -> Numbers:
 def _find_shifted(
     x: Operand, g: Geometry, groups: int, across: int
 ) -> tuple[list[Step], Operand, View]:
-    """The pixels that each tap sees, one after the other, in rows of ``across``.
+    """Return copies of the pixels that each tap reads, in rows of ``across``.
 
-    They are copied for each column of the kernel. Its rows see the same ones further
-    down, but for a stride.
+    The pixels are copied once for each column of the kernel. The rows of the kernel
+    share a copy, in which they read later rows, if the stride of rows is 1.
     """
-    steps, x = plans.contiguous(x, groups)
+    steps, x = contiguous(x, groups)
     images, channels = x.shape[0] * groups, x.shape[1] // groups
     (kh, kw), (down, right) = g.taps, g.dilation
     is_shared = g.stride[0] == 1
@@ -110,7 +112,7 @@ def _find_shifted(
     shape = images, copies, kw, channels, rows, across
     found = temporary(shape, x.dtype)
     for ki, kj in np.ndindex(copies, kw):
-        # Where the first pixel that a tap sees is.
+        # The first pixel that a tap reads.
         top, left = ki * down - g.first[0], kj * right - g.first[1]
         end = left + (g.result[1] - 1) * g.stride[1] + 1
         steps.append(_shift(x, found, (ki, kj), (top, left, end), g.stride))
@@ -127,7 +129,7 @@ def _find_shifted(
 def _shift(
     x: Operand, to: Operand, tap: Pair, place: tuple[int, int, int], stride: Pair
 ) -> Step:
-    """The launch that copies what a tap sees, from ``place`` on to a last column."""
+    """Return the launch that copies what a tap reads. ``place`` is (top, left, end)."""
     images, _, _, channels, rows, across = to.shape
     (top, left, end), (down, right) = place, stride
     below, behind = top % down, left % right
@@ -136,8 +138,8 @@ def _shift(
         split = array.reshape(images, channels, *array.shape[2:])
         return split[:, :, below::down, behind : max(end, behind) : right]
 
-    tile = plans.PART, min(plans.MOST_COLUMNS, width_of(across))
-    grid = (cdiv(rows, plans.PART), channels, images)
+    tile = PART, min(plans.MOST_COLUMNS, width_of(across))
+    grid = (cdiv(rows, PART), channels, images)
     constants = (-(top // down), -(left // right), *tile)
     launch = Launch(
         kernels.shifted, (view, lambda a: a[:, tap[0], tap[1]]), (), grid, constants
@@ -155,7 +157,7 @@ Size: TypeAlias = "int | Sequence[int]"
 
 
 def _geometry(x: Shape, weight: Shape, how: Sequence[Sequence[int]]) -> Geometry:
-    """Where pixels are, by stride, padding and dilation.
+    """Return the geometry. ``how`` is stride, padding and dilation.
 
     Padding is (rows above, columns before, rows below, columns behind).
     """
@@ -222,15 +224,27 @@ def convolution_by_input(
     dilation: Dims,
     groups: int,
 ) -> Any:
-    """The gradient by the input: convolutions with the weight turned."""
+    """The gradient of the input: convolutions with the transposed weight."""
     (rows, columns), (top, left, *_) = size, padding
     taps = weight.shape[2], weight.shape[3]
     steps, between = (stride[0], stride[1]), (dilation[0], dilation[1])
     shape = (grad.shape[0], weight.shape[1] * groups, rows, columns)
-    parts = phases((rows, columns), taps, (steps, between, (top, left)))
+    g = Geometry(taps, steps, between, (top, left), (grad.shape[2], grad.shape[3]))
+    new = result(shape, grad.dtype)
+    if not grad.shape[0]:
+        return Call((new,), lambda _: [])
+    if has_few_pixels(weight, grad.shape[0], g, groups) and not g.is_product:
+        return Call((new,), lambda made: input_by_columns(grad, weight, made[0], g))
+    # To store phases separately costs more than to multiply zeros between pixels.
+    of_channels = groups > 1 and tuple(weight.shape[:2]) == (groups, 1)
+    is_apart = of_channels and steps == (2, 2)
+    how = (1, 1) if is_apart else steps, between, (top, left)
+    parts = phases((rows, columns), taps, how)
+    if is_apart and not plans.part_of(grad, parts[0], (1, 1)):
+        is_apart, parts = False, phases((rows, columns), taps, (steps, *how[1:]))
     return Call(
-        (result(shape, grad.dtype),),
-        lambda made: plans.by_input(grad, weight, made[0], parts, groups),
+        (new,),
+        lambda made: plans.by_input(grad, weight, made[0], parts, groups, is_apart),
     )
 
 
@@ -244,23 +258,23 @@ def convolution_by_weight(
     dilation: Dims,
     groups: int,
 ) -> Any:
-    """The gradient by the weight: the gradient times the windows."""
+    """The gradient of the weight: the gradient of the result times the windows."""
     shape = (grad.shape[1], input.shape[1] // groups, size[0], size[1])
     g = _geometry(input.shape, shape, (stride, padding, dilation))
     new = result(shape, grad.dtype)
-    few = has_few_pixels(new, input.shape[0], g, groups)
-    return Call(
-        (new,),
-        lambda made: (
-            weight_by_columns(grad, input, made[0], g)
-            if few
-            else by_weight(grad, input, made[0], g, groups)
-        ),
-    )
+
+    def steps(made: Sequence[Operand]) -> list[Step]:
+        if not input.shape[0]:
+            return [plans.clear(made[0])]
+        if has_few_pixels(new, input.shape[0], g, groups):
+            return weight_by_columns(grad, input, made[0], g)
+        return by_weight(grad, input, made[0], g, groups)
+
+    return Call((new,), steps)
 
 
 class _Convolution(Function):
-    """`conv1d` or `conv2d`, of which torch's operators know as a convolution."""
+    """`conv1d` or `conv2d`, which are the operator `convolution` for torch."""
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         values = self.complete(args, kwargs)
@@ -283,7 +297,7 @@ class _Convolution(Function):
         return self._by(compute if values[-1] is None else convolution, values)
 
     def _by(self, compute: Callable[..., Any], values: list[Any]) -> Any:
-        """The result, by what computes `convolution`."""
+        """Return the result; ``compute`` does the `convolution`."""
         *given, out = values
         x, weight, *_ = given
         arguments = self._arguments(*given)
@@ -302,7 +316,7 @@ class _Convolution(Function):
         dilation: Any,
         groups: int,
     ) -> Sequence[Any]:
-        """Those of `convolution`, whose images have a batch."""
+        """Return the arguments of `convolution`, whose images have a batch."""
         name, rank = self.name, 1 if self.name == "conv1d" else 2
         _check(name, rank, x, weight, bias, groups)
         stride, dilation = (_numbers(name, rank, each) for each in (stride, dilation))
@@ -332,11 +346,11 @@ def conv2d(
     *,
     out: Any = None,
 ) -> Any:
-    """``input`` around each pixel, times ``weight``, summed, ``+ bias``.
+    """The sum of ``input`` around each pixel, multiplied by ``weight``, ``+ bias``.
 
     ``out[b, o, i, j]`` is the sum over c, di and dj of ``weight[o, c, di, dj] *
-    input[b, c, i * stride + di * dilation - padding, ...]``, and of ``bias[o]``. Sums
-    are f32 (f64 for f64) and rounded once.
+    input[b, c, i * stride + di * dilation - padding, ...]``, plus ``bias[o]``. Sums are
+    computed in f32 (f64 for f64) and rounded once.
 
     Args:
         input: (batch, channels, rows, columns), or without the batch; f16, bf16, f32
@@ -344,16 +358,16 @@ def conv2d(
         weight: (channels of the result, channels / groups, kernel rows, kernel
             columns), dtype of ``input``.
         bias: (channels of the result,) or None, dtype of ``input``.
-        stride: pixels between two windows, one number or two; so are the next ones.
-        padding: zeros at each side; or ``"valid"`` for none, ``"same"`` for a result
-            of the size of ``input`` (with a stride of 1).
-        dilation: pixels between two taps of the kernel.
-        groups: channels are split into so many groups, each with a part of ``weight``.
-        out: where the result goes, of any float dtype.
+        stride: pixels between two windows: one number, or two for rows and columns.
+        padding: zeros at each side, one number or two; or ``"valid"`` for none,
+            ``"same"`` for a result of the size of ``input`` (with a stride of 1).
+        dilation: pixels between two taps of the kernel, one number or two.
+        groups: the number of groups of channels, each with its part of ``weight``.
+        out: the array that gets the result, of any float dtype.
 
     Returns:
-        ``out``, or a new array of the library ``input`` is from: (batch, channels of
-        the result, rows, columns).
+        ``out``, or a new array of the library of ``input``: (batch, channels of the
+        result, rows, columns).
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
@@ -372,7 +386,7 @@ def conv1d(
     *,
     out: Any = None,
 ) -> Any:
-    """`conv2d` of one dimension, whose options are one number each.
+    """`conv2d` of one dimension; each option is one number.
 
     Args:
         input: (batch, channels, n), or without the batch.
@@ -381,16 +395,16 @@ def conv1d(
 
 
 def _as_images(array: Any, is_line: bool, is_single: bool) -> Any:
-    """An array with the row and the batch that it lacks.
+    """Add a row to lines, and a batch to a single image.
 
-    What has all is not even seen anew: torch would record that.
+    An array that lacks nothing is returned itself: torch would record a view.
     """
     array = array[..., None, :] if is_line else array
     return array[None] if is_single else array
 
 
 def _as_given(x: Any, weight: Any, found: Any) -> Any:
-    """A result without the batch and the row that the arguments had not."""
+    """Return a result without the batch and the row that the arguments lack."""
     found = found[0] if x.ndim == weight.ndim - 1 else found
     return found[..., 0, :] if weight.ndim == 3 else found
 
@@ -416,7 +430,7 @@ def _check(name: str, rank: int, x: Any, weight: Any, bias: Any, groups: int) ->
 
 
 def _numbers(name: str, rank: int, given: Any) -> tuple[int, ...]:
-    """One number for each dimension, from 1."""
+    """Return one number for each dimension; each must be positive."""
     found = (given,) * rank if isinstance(given, int) else tuple(given)
     found = found * rank if len(found) == 1 else found
     if len(found) != rank or min(found) < 1:
@@ -428,7 +442,7 @@ def _numbers(name: str, rank: int, given: Any) -> tuple[int, ...]:
 def _padding(
     name: str, rank: int, given: Any, taps: Any, stride: Any, dilation: Any
 ) -> tuple[int, ...]:
-    """Zeros before each dimension, then behind each."""
+    """Return the zeros before each dimension, then those behind each."""
     if given == "valid":
         return (0,) * (2 * rank)
     if given == "same" and max(stride) == 1:

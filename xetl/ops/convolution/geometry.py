@@ -1,4 +1,4 @@
-"""Where the pixels of a convolution are, and of its gradient by the input."""
+"""The geometry of a convolution, and of the gradient of its input."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ALL = slice(None), slice(None)
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where the pixels of a convolution are.
+    """The geometry of a convolution: the pixels that each tap reads and writes.
 
     Attributes:
-        taps: rows and columns of its kernel.
+        taps: rows and columns of the kernel.
         stride: pixels between two windows.
         dilation: pixels between two taps.
-        first: where the first pixel of the input is in the padded one.
+        first: the position of the input's first pixel in the padded input.
         result: rows and columns of the result.
-        chosen: which rows and columns of the weight its kernel has.
-        where: which pixels of an image the result is.
+        chosen: the rows and columns of the weight that the kernel has.
+        where: the pixels of the output image that the result is stored to.
     """
 
     taps: Pair
@@ -39,21 +39,21 @@ class Geometry:
 
     @property
     def padded(self) -> Pair:
-        """Rows and columns of the padded input that windows see."""
+        """Rows and columns of the padded input that windows read."""
         spans = zip(self.result, self.stride, self.dilation, self.taps)
         rows, columns = ((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in spans)
         return rows, columns
 
     @property
     def is_product(self) -> bool:
-        """Whether it is one of matrices, of the pixels as they are."""
+        """Whether it is a product of the weight and the pixels in place."""
         numbers = *self.taps, *self.stride
         is_one = all(n == 1 for n in numbers) and self.first == (0, 0)
         return is_one and self.where == ALL
 
 
 class _Phase(NamedTuple):
-    """What one dimension of a phase of a derivative is: see `Geometry`."""
+    """One dimension of a phase of a derivative; see `Geometry`."""
 
     taps: int
     dilation: int
@@ -66,11 +66,12 @@ class _Phase(NamedTuple):
 def _phases_of(
     size: int, taps: int, stride: int, dilation: int, padding: int
 ) -> Iterator[_Phase]:
-    """The pixels of an input that meet the same taps, for each remainder.
+    """Yield the phases of an input: the pixels that meet the same taps.
 
     A pixel u meets tap k of pixel i of the result if ``u + padding = i * stride +
-    k * dilation``. So remainders by the stride decide which taps it meets: each
-    ``stride / gcd``-th. Along those, i falls by ``dilation / gcd`` from tap to tap.
+    k * dilation``. So the remainder of u by the stride decides which taps it meets:
+    every ``stride / gcd``-th. From each of these to the next, i falls by ``dilation /
+    gcd``.
     """
     common = gcd(stride, dilation)
     between = stride // common
@@ -80,7 +81,7 @@ def _phases_of(
         tap = next(firsts, taps)
         count = cdiv(taps - tap, between)
         down = dilation // common
-        # Where i is of the first pixel and the first tap.
+        # The pixel i of the first pixel u and the first tap.
         at = (start + padding - tap * dilation) // stride
         yield _Phase(
             count,
@@ -93,11 +94,11 @@ def _phases_of(
 
 
 def phases(size: Pair, taps: Pair, how: tuple[Pair, Pair, Pair]) -> list[Geometry]:
-    """The convolutions that the gradient by an input is.
+    """Return the convolutions that compute the gradient of an input.
 
     Args:
         size: rows and columns of the input.
-        taps: of the kernel.
+        taps: rows and columns of the kernel.
         how: stride, dilation, and the padding before the first pixel.
     """
     rows, columns = (_phases_of(*each) for each in zip(size, taps, *how))

@@ -1,8 +1,8 @@
 """The kernels behind `xetl.ops.conv1d` and ``conv2d``: products of windows and weights.
 
-A *window* is what one pixel of the result is made of in one row of the input: the
-channels of some neighbouring pixels, which are neighbours in memory where channels come
-last. So an array of windows is a view, whose rows overlap (an implicit GEMM).
+A *window* is the part of one row of the input that one pixel of the result depends on:
+the channels of some neighbouring pixels. They are contiguous if channels are last. So
+an array of windows is a view whose rows overlap (an implicit GEMM).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xetl.xetile import Array, cdiv, constexpr
 
 @xetile.kernel
 def cleared(out: Array, WIDTH: constexpr) -> None:
-    """``out = 0``, a row."""
+    """``out = 0``; out is one row."""
     to = xetile.init_tile(out, [0, xetile.program_id(0) * WIDTH], (1, WIDTH))
     xetile.store_tile(xetile.zeros((1, WIDTH), out.dtype), to)
 
@@ -29,9 +29,9 @@ def turned(
     BM: constexpr,
     BN: constexpr,
 ) -> None:
-    """``out[a, b] = x[a, b - TOP].T``, rows from LEFT on; what x does not have is 0.
+    """``out[a, b, i, j] = x[a, b - TOP, j, i - LEFT]``; outside of x it is 0.
 
-    A program has BM columns of PART matrices.
+    A program computes BM columns of PART matrices.
     """
     m, first, a = xetile.program_id(0) * BM, xetile.program_id(1), xetile.program_id(2)
     for b in range(first * PART, min((first + 1) * PART, out.shape[1])):
@@ -62,26 +62,26 @@ def convolution(
     BN: constexpr,
     BK: constexpr,
 ) -> None:
-    """``out[image, i] = sum of windows[row of i and tap] @ weight[tap], + bias``.
+    """``out[image, i] = sum over taps of windows[row of i, tap] @ weight[tap] + bias``.
 
-    A batch-reduce GEMM: a tap of the batch is all of its k at once, so that the weights
-    of all taps are one operand, which is packed once for a launch.
+    A batch-reduce GEMM: each tap is one element of the batch, with all of its k. The
+    weights of all taps are one operand, which is packed once for a launch.
 
     Args:
-        windows: (images * ROWS, kj, pixels, k): of each row of the input a matrix with
-            a row for each pixel of a row of the result.
+        windows: (images * GROUPS * ROWS, kj, pixels, k): for each row of the input, a
+            matrix with a row for each pixel of a row of the result.
         weight: (GROUPS, TAPS * kj * k, channels).
         bias: (GROUPS * channels,) or None.
-        out: (images, rows, channels, pixels); an image is one group of channels of one.
+        out: (images * GROUPS, rows, channels, pixels).
         TAPS: rows of the kernel of the convolution.
         ROWS: rows of an image.
-        STRIDE: rows between two of the result.
+        STRIDE: rows of the input between two rows of the result.
         DILATION: rows between two taps.
-        GROUPS: of channels.
-        ACC: the dtype that is summed in.
-        PART: rows of the result that a program makes, with the same weights.
+        GROUPS: the number of groups of channels.
+        ACC: the dtype of the sums.
+        PART: rows of the result of a program, which share the weights.
         BM: pixels of a tile.
-        BN: its channels; all of a group where there are several.
+        BN: channels of a tile; with several groups, all channels of a group.
         BK: k.
     """
     first, image = xetile.program_id(0) * PART, xetile.program_id(2) * GROUPS
@@ -94,10 +94,12 @@ def convolution(
         top = image * ROWS + i * STRIDE
         for m in range(0, out.shape[3], BM):
             acc = xetile.zeros((BM, BN), ACC)
-            for tap in range(TAPS * kj):
+            # The loop counts k, B's offset: so the compiler knows the packed part of B.
+            for k in range(0, TAPS * kj * BK, BK):
+                tap = k // BK
                 row = top + tap // kj * DILATION
                 a = xetile.init_tile(windows[row, tap % kj], [m, 0], (BM, BK))
-                b = xetile.init_tile(weight[g], [tap * BK, n], (BK, BN))
+                b = xetile.init_tile(weight[g], [k, n], (BK, BN))
                 acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
             if bias is not None:
                 at = g * out.shape[2] + n
@@ -115,22 +117,35 @@ def copy_planes(
     left: int,
     ROWS: constexpr,
     STRIDES: constexpr,
+    IS_APART: constexpr,
 ) -> None:
-    """The pixels from (top, left) on, as planes: one for each remainder by the strides.
+    """Copy the pixels from (top, left) on to planes, one for each remainder by STRIDES.
 
-    What the image does not have is 0. Neighbouring windows then read neighbouring
+    Pixels outside of the image are 0. Neighbouring windows then read neighbouring
     elements of a plane, without masks.
 
     Args:
         image: (rows, columns).
-        planes: (more, width), shared memory.
-        at: the first row of it that is written, of STRIDES[0] * STRIDES[1] * ROWS.
-        top: of the image; may be negative, as ``left``.
-        left: of the image.
-        ROWS: of a plane.
+        planes: (rows of all planes, width), shared memory.
+        at: the first of STRIDES[0] * STRIDES[1] * ROWS rows of it that are written.
+        top: the first row of the image; may be negative, as ``left``.
+        left: the first column of the image.
+        ROWS: rows of a plane.
         STRIDES: rows and columns between two windows.
+        IS_APART: whether to put zeros between the pixels: (i, j) is at (2 * i, 2 * j).
     """
     down, across, width = STRIDES[0], STRIDES[1], planes.shape[1]
+    if IS_APART:
+        zeros = xetile.zeros((1, width // 2), planes.dtype)
+        for i in range(ROWS):
+            v, place = zeros, [(top + i) // 2, (left + 1) // 2]
+            if (top + i) % 2 == 0:
+                v = take(image, place, (1, width // 2), planes.dtype)
+            if left % 2 == 0:
+                put(xetile.interleave(v, zeros), planes, [at + i, 0])
+            else:
+                put(xetile.interleave(zeros, v), planes, [at + i, 0])
+        return
     for i in range(ROWS * down):
         to, place = at + i % down * (across * ROWS) + i // down, [top + i, left]
         v = take(image, place, (1, width * across), planes.dtype)
@@ -140,7 +155,7 @@ def copy_planes(
 
 @xetile.function
 def copy_taps(weight: Array, taps: Array, BLOCK: constexpr) -> None:
-    """Blocks of columns, beside each other in shared memory."""
+    """Copy the matrices of ``weight`` to shared memory, side by side."""
     for c in range(weight.shape[0]):
         block = take(weight[c], [0, 0], (taps.shape[0], BLOCK), taps.dtype)
         put(block, taps, [0, c * BLOCK])
@@ -159,6 +174,7 @@ def direct(
     TAPS: constexpr,
     CHANNELS: constexpr,
     IS_BY_INPUT: constexpr,
+    IS_APART: constexpr,
     ACC: constexpr,
     PART: constexpr,
     UNROLLED: constexpr,
@@ -167,31 +183,32 @@ def direct(
     WIDTH: constexpr,
     COLUMNS: constexpr,
 ) -> None:
-    """A convolution of groups of few channels: sums of rows, no product.
+    """A convolution with few channels in a group: sums of rows, without a product.
 
-    A program has one group of one image, and some rows of all its results.
+    A program computes some rows of all channels of one group of one image.
 
     Args:
         x: (images * groups * CHANNELS[0], rows, columns).
-        weight: (groups, 1, CHANNELS[1], CHANNELS[0] * taps); of a gradient by the
+        weight: (groups, 1, CHANNELS[1], CHANNELS[0] * taps); for a gradient of the
             input (groups, CHANNELS[0], CHANNELS[1], taps).
         bias: (groups * CHANNELS[1],) or None.
         out: (images * groups * CHANNELS[1], rows, columns).
-        above: rows of zeros that the input begins with.
-        before: columns of zeros likewise.
+        above: rows of zeros above the input.
+        before: columns of zeros before the input.
         STRIDES: rows and columns between two windows.
         DILATION: rows and columns between two taps.
         TAPS: rows and columns of the kernel.
-        CHANNELS: of a group, of the input and of the result.
-        IS_BY_INPUT: whether it is such a gradient: the taps are turned around.
-        ACC: the dtype that is summed in.
-        PART: rows of the result that a program makes.
-        UNROLLED: rows of the kernel that are added one after the other, a divisor: what
-            several of them read of a plane is loaded once.
-        SUMS: channels of the result that are summed at once, a divisor.
-        ROWS: of a tile, a divisor of PART.
+        CHANNELS: channels of a group, of the input and of the result.
+        IS_BY_INPUT: whether it is a gradient of the input: the taps are in reverse.
+        IS_APART: see `copy_planes`.
+        ACC: the dtype of the sums.
+        PART: rows of the result of a program.
+        UNROLLED: rows of the kernel in an unrolled loop, a divisor of TAPS[0]: rows of
+            a plane that several of them read are loaded once.
+        SUMS: channels of the result that are summed at once, a divisor of CHANNELS[1].
+        ROWS: rows of a tile, a divisor of PART.
         WIDTH: columns of a tile.
-        COLUMNS: of the planes: what a tile sees, or more.
+        COLUMNS: columns of the planes: at least those that a tile reads.
     """
     first, image = xetile.program_id(0) * PART, xetile.program_id(1)
     g = image % weight.shape[0]
@@ -208,7 +225,7 @@ def direct(
         xetile.barrier()
         for c in range(inner):
             one, at = image * inner + c, c * height
-            copy_planes(x[one], planes, at, top, left, rows, STRIDES)
+            copy_planes(x[one], planes, at, top, left, rows, STRIDES, IS_APART)
         xetile.barrier()
         for tile in range(PART // ROWS * (outer // SUMS)):
             i, o = tile // (outer // SUMS) * ROWS, tile % (outer // SUMS) * SUMS
@@ -254,12 +271,12 @@ def depthwise_by_weight(
     WIDTH: constexpr,
     COLUMNS: constexpr,
 ) -> None:
-    """The gradient by kernels of one channel, those of a channel to a program.
+    """The gradient of the weight of a depthwise convolution; a program has one channel.
 
-    ``x`` and the numbers are as of `direct`; ``grad`` is (images, rows, columns),
-    ``out`` (channels, *TAPS). PART rows of the gradient are copied at a time, with what
-    they meet. UNROLLED taps of a row are summed together: each row is loaded once for
-    them.
+    ``grad`` is (images, rows, columns), ``out`` is (channels, *TAPS); the other
+    arguments are as for `direct`. PART rows of the gradient are copied at a time, with
+    the pixels that they meet. UNROLLED taps of a row are summed together, so that each
+    row of the gradient is loaded once for them.
     """
     c, down, across = xetile.program_id(0), STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
@@ -272,10 +289,10 @@ def depthwise_by_weight(
         first, j = number // pieces % parts * PART, number % pieces * WIDTH
         top, left = first * down - above, j * across - before
         xetile.barrier()
-        copy_planes(x[image], planes, 0, top, left, rows, STRIDES)
-        copy_planes(grad[image], copied, 0, first, j, PART, (1, 1))
+        copy_planes(x[image], planes, 0, top, left, rows, STRIDES, False)
+        copy_planes(grad[image], copied, 0, first, j, PART, (1, 1), False)
         xetile.barrier()
-        # Behind the row there may be pixels, which might be infinite.
+        # Pixels behind the row must not count: they may be infinite.
         inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j
         for part in range(TAPS[0] * TAPS[1] // UNROLLED):
             ki = part * UNROLLED // TAPS[1]
@@ -303,7 +320,7 @@ def depthwise_by_weight(
 def place_of(
     tap: int, above: int, before: int, DILATION: constexpr, TAPS: constexpr
 ) -> tuple[int, int]:
-    """Rows and columns from a pixel to the one that a tap sees."""
+    """Return the rows and columns from a pixel to the pixel that a tap reads."""
     i, j = tap // TAPS[1], tap % TAPS[1]
     return i * DILATION[0] - above, j * DILATION[1] - before
 
@@ -321,18 +338,18 @@ def columns(
     PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """``out[c, tap, image]``: the pixels of a channel that a tap sees.
+    """``out[c, tap, image]`` has the pixels of a channel that a tap reads (im2col).
 
-    Rows of the input and of the result are equally long, and the strides 1: neighbours
-    are neighbours in both.
+    The strides are 1, and rows of the input and of the result are equally long. So
+    neighbouring pixels of the result read neighbouring pixels of the input.
 
     Args:
         x: (images, channels, pixels).
         out: (channels, taps, images, pixels of the result).
         height: rows of the input.
-        width: its columns, and those of the result.
-        above: rows of zeros that the input begins with.
-        before: columns of zeros likewise.
+        width: columns of the input and of the result.
+        above: rows of zeros above the input.
+        before: columns of zeros before the input.
         DILATION: rows and columns between two taps.
         TAPS: rows and columns of the kernel of the convolution.
         PART: channels of a program.
@@ -363,7 +380,7 @@ def columns_by_rows(
     PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """The same of any rows, one after the other: what is not named is as of `columns`.
+    """`columns` for any strides and widths; see there for arguments not named here.
 
     Args:
         out: (channels, taps, images, rows of the result, columns).
@@ -384,10 +401,57 @@ def columns_by_rows(
 
 
 @xetile.kernel
+def sums_of_taps(
+    found: Array,
+    out: Array,
+    height: int,
+    width: int,
+    above: int,
+    before: int,
+    columns: int,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    TAPS: constexpr,
+    PART: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out[image, c] = sum over taps of found`` (col2im); else as for `columns`.
+
+    Args:
+        found: (images, pixels of the result, channels * taps).
+        out: (images, channels, pixels).
+        height: rows of the result.
+        width: columns of the result.
+        columns: columns of ``out``.
+        STRIDES: rows and columns between two windows.
+        PART: pixels of a program.
+        WIDTH: channels of a program.
+    """
+    c, first = xetile.program_id(0) * WIDTH, xetile.program_id(1) * PART
+    image, count = xetile.program_id(2), TAPS[0] * TAPS[1]
+    channel = (c + xetile.arange(WIDTH)) * count
+    sums = xetile.slm((PART, WIDTH), found.dtype)
+    for n in range(PART):
+        acc = xetile.zeros((WIDTH,), found.dtype)
+        for tap in xetile.static_range(count):
+            down, right = place_of(tap, above, before, DILATION, TAPS)
+            i, j = (first + n) // columns - down, (first + n) % columns - right
+            row, column = i // STRIDES[0], j // STRIDES[1]
+            meets = row * STRIDES[0] == i and column * STRIDES[1] == j
+            inside = row >= 0 and row < height and column >= 0 and column < width
+            if meets and inside:
+                acc = acc + found[image, row * width + column][channel + tap]
+        put(acc[None, :], sums, [n, 0])
+    xetile.barrier()
+    tile = xetile.load_tile(xetile.init_tile(sums, [0, 0], (PART, WIDTH)))
+    put(tile.T, out[image], [c, first])
+
+
+@xetile.kernel
 def shifted(
     x: Array, out: Array, top: int, left: int, BM: constexpr, BN: constexpr
 ) -> None:
-    """``out[a, b, i, j] = x[a, b, i - top, j - left]``; what x does not have is 0."""
+    """``out[a, b, i, j] = x[a, b, i - top, j - left]``; outside of x it is 0."""
     m = xetile.program_id(0) * BM
     b, a = xetile.program_id(1), xetile.program_id(2)
     for n in range(0, out.shape[3], BN):
@@ -411,12 +475,11 @@ def convolution_by_weight(
     """``out[g, tap] = sum over images of windows[image of g, tap] @ grad[image]``.
 
     Args:
-        windows: (images, taps, kj and channels, pixels of an image): what the taps of a
-            row of the kernel see of each channel.
-        grad: (1, batch * pixels, channels), or (images, channels, pixels) as it is.
-        out: (GROUPS * taps, kj and channels, channels).
-        GROUPS: of channels; an image is one group of one.
-        IS_TURNED: which of its shapes ``grad`` has: packed once, it may be read often.
+        windows: (images * GROUPS, taps, kj * channels, pixels of an image).
+        grad: (1, images * pixels, channels), or (images * GROUPS, channels, pixels).
+        out: (GROUPS * taps, kj * channels, channels).
+        GROUPS: the number of groups of channels.
+        IS_TURNED: whether ``grad`` has the first shape, and is packed for all programs.
         BK: pixels of an image.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
@@ -424,10 +487,11 @@ def convolution_by_weight(
     if GROUPS > 1:
         g, tap = tap // windows.shape[1], tap % windows.shape[1]
     acc = xetile.zeros((BM, BN), ACC)
-    for image in range(windows.shape[0] // GROUPS):
+    for k in range(0, windows.shape[0] // GROUPS * BK, BK):
+        image = k // BK
         a = xetile.init_tile(windows[image * GROUPS + g, tap], [m, 0], (BM, BK))
         if IS_TURNED:
-            b = xetile.init_tile(grad[0], [image * BK, n], (BK, BN))
+            b = xetile.init_tile(grad[0], [k, n], (BK, BN))
             acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
         else:
             b = xetile.init_tile(grad[image * GROUPS + g], [n, 0], (BN, BK))

@@ -1,23 +1,22 @@
-"""How a convolution is computed: which windows its input has, and the launches.
+"""Plans of convolutions: the launches.
 
-The input is written anew with its channels last and zeros around it; so is the weight.
-A row of the result is then a batch-reduce GEMM over the rows of the kernel, as in
-Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD
-architectures" (SC18). The gradient by the input is such convolutions of the gradient by
-the result: one for each phase of the stride, with the taps that meet it.
+The input is copied with its channels last and zeros around it; the weight is copied
+with its taps first. A row of the result is then a batch-reduce GEMM over the rows of
+the kernel, as in Georganas et al., "Anatomy of high-performance deep learning
+convolutions on SIMD architectures" (SC18). The gradient of the input consists of such
+convolutions of the gradient of the result: one for each phase of the stride, with the
+taps that meet it; or one with all taps, with zeros between the pixels.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from numpy.lib.stride_tricks import as_strided
-
+from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
-from xetl.ops.calling.operands import Numbers, Shape
+from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import (
     array_of,
     flat_view,
@@ -27,142 +26,35 @@ from xetl.ops.calling.views import (
     width_of,
 )
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair
-from xetl.ops.convolution.kernels import cleared, convolution, direct, shifted, turned
+from xetl.ops.convolution.kernels import cleared, convolution, direct, shifted
+from xetl.ops.convolution.windows import PART, TILE, Windows, find_windows, paired, turn
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 from xetl.runtime.placement import choose_backend
 
-TILE = 64
 MOST_COLUMNS = 256
-"""Of a tile that is copied."""
+"""The most columns of a tile that is copied."""
 MOST_PIXELS = 128
-"""The most of a tile of the result."""
-_LONGEST = 8192
-"""Steps of k of one tap: columns of the kernel that are longer together are taps."""
-PART = 8
-"""Rows that a program makes, so that weights come from a cache."""
+"""The most pixels of a tile of the result."""
 _ROWS, _SUMS, MOST_ROWS = 8, 8, 32
-"""At most: rows of a tile of `direct`, its channels of a result, rows of a program."""
+"""`direct`: the most rows of a tile, channels of a sum, and rows of a program."""
 _SCRATCH = 1 << 16
-"""Bytes that it copies of the input: what the shared memory of any GPU holds."""
+"""`direct`: the most bytes of input and weight in shared memory; any GPU has them."""
 _FEW_TAPS = 64
-"""Terms of a sum that `direct` makes of any number of channels."""
-_STRIP = 32
-"""Rows of a product on tiles."""
+"""The most terms of a sum for which `direct` is chosen for any number of channels."""
 _FILLED = 4096
 _VECTOR = 16
 """Elements of the widest vectors of 32 bits, and lanes of a subgroup."""
 
 
-class Windows(NamedTuple):
-    """The windows of an input.
-
-    Attributes:
-        steps: make them.
-        operand: has them.
-        view: of them, as the kernels take them.
-        columns: taps of a row of the kernel that are windows of their own.
-        width: columns of a window.
-        constants: TAPS, ROWS, STRIDE and DILATION of the kernels.
-    """
-
-    steps: list[Step]
-    operand: Operand
-    view: View
-    columns: int
-    width: int
-    constants: tuple[int, int, int, int]
-
-
-def turn(
-    source: Operand, view: View, to: Operand, to_view: View, first: Pair = (0, 0)
-) -> Step:
-    """The launch that writes matrices anew, rows and columns exchanged.
-
-    ``first`` says where those of the source begin; around them are zeros. A view may
-    have more dimensions than the four of the kernel: the host goes through the first.
-    """
-    shape = to_view(array_of(to)).shape
-    loops, (a, b, n, m) = shape[:-4], shape[-4:]
-    tile = min(TILE, width_of(m)), min(TILE, width_of(n))
-    grid = (cdiv(m, tile[0]), cdiv(b, PART), a)
-    launch = Launch(turned, (view, to_view), loops, grid, (*first, PART, *tile))
-    return Step(launch, (source, to))
-
-
-def paired(channels: int, x: Operand) -> int:
-    """Channels in pairs where products take pairs of them; the last one may be 0."""
-    return channels + channels % 2 if x.dtype.itemsize == 2 else channels
-
-
-def contiguous(x: Operand, groups: int) -> tuple[list[Step], Operand]:
-    """Images whose channels can be split: the launch that copies others."""
-    if groups == 1 or array_of(x).flags.c_contiguous:
-        return [], x
-    found = temporary(x.shape, x.dtype)
-    return [copied(x, found, sums_of(x.dtype))], found
-
-
-def _with_channels_last(
-    x: Operand, shape: Shape, behind: int, g: Geometry, groups: int, apart: int
-) -> tuple[list[Step], Operand]:
-    """Steps that write the padded input anew, as ``shape`` in one row, and this.
-
-    ``behind``: more elements, which nobody writes. Only rows so far ``apart`` are.
-    """
-    (images, *_), (_, channels, height, width) = shape, x.shape
-    count = size_of(shape)
-    steps, x = contiguous(x, groups)
-    padded = temporary((count + behind,), x.dtype)
-
-    def whole(array: Numbers) -> Numbers:
-        split = array.reshape(images, channels // groups, height, width)
-        return split.swapaxes(1, 2)[:, ::apart]
-
-    step = turn(x, whole, padded, lambda a: a[:count].reshape(shape), g.first)
-    assert step is not None
-    return [*steps, step], padded
-
-
-def find_windows(x: Operand, g: Geometry, groups: int) -> Windows:
-    """The windows of an input (batch, channels, rows, columns).
-
-    Rows have windows for whole tiles, though nobody wants the last ones: then products
-    on tiles read them where they are (128 channels of 28 x 28 in bf16 on AMX, copies of
-    28 rows: a fifth of the time).
-    """
-    images, (rows, across) = x.shape[0] * groups, g.padded
-    # Windows of one row see only every so many rows.
-    apart = g.stride[0] if g.taps[0] == 1 and g.first[0] == 0 else 1
-    rows = cdiv(rows, apart)
-    channels = paired(x.shape[1] // groups, x)
-    pixels = cdiv(g.result[1], _STRIP) * _STRIP
-    behind = (pixels - g.result[1]) * g.stride[1] * channels
-    shape = images, rows, across, channels
-    steps, padded = _with_channels_last(x, shape, behind, g, groups, apart)
-    kh, kw = g.taps
-    # Taps beside each other are one piece of memory.
-    merges = g.dilation[1] == 1 and kw * channels <= _LONGEST
-    kj, k = (1, kw * channels) if merges else (kw, channels)
-
-    def view(array: Numbers) -> Numbers:
-        one = channels * array.itemsize
-        shape = (images * rows, kj, pixels, k)
-        strides = across * one, g.dilation[1] * one, g.stride[1] * one, array.itemsize
-        return as_strided(array, shape, strides, subok=True)
-
-    constants = (kh, rows, g.stride[0] // apart, g.dilation[0])
-    return Windows(steps, padded, view, kj, k, constants)
-
-
 def evenly(extent: int, most: int) -> int:
-    """A part of an extent that is split into equal ones."""
+    """Return the size of the fewest equal parts of an extent, at most ``most``."""
     return cdiv(extent, cdiv(extent, most))
 
 
 def copy_matrices(
     source: Operand, view: View, to: Operand, to_view: View = itself
 ) -> Step:
-    """The launch that copies matrices; behind those of the source are zeros."""
+    """Return the launch that copies matrices; outside of the source they are 0."""
     a, b, m, n = to_view(array_of(to)).shape
     grid = (cdiv(m, PART), b, a)
     tile = PART, min(MOST_COLUMNS, width_of(n))
@@ -170,9 +62,10 @@ def copy_matrices(
 
 
 def _taps_first(weight: Operand, to: Operand) -> list[Step]:
-    """Write (groups * o, c, kh, kw) as (groups, kh, kw, c, o).
+    """Return the steps that write (groups * o, c, kh, kw) as (groups, kh, kw, c, o).
 
-    Through (groups, c, kh, kw, o): memory is read and written in whole rows.
+    The steps go through (groups, c, kh, kw, o), so that whole rows are read and
+    written.
     """
     groups, kh, kw, depth, outer = to.shape
     inner, taps = weight.shape[1], kh * kw
@@ -190,7 +83,10 @@ def _taps_first(weight: Operand, to: Operand) -> list[Step]:
 
 
 def taps_last(found: Operand, made: Operand) -> list[Step]:
-    """Write (groups, taps, c, o) as (groups * o, c, kh, kw): see `_taps_first`."""
+    """Return the steps that write (groups, taps, c, o) as (groups * o, c, kh, kw).
+
+    See `_taps_first`.
+    """
     groups, taps, inner, outer = found.shape
     between, steps = found, list[Step]()
     if taps > 1:
@@ -201,30 +97,37 @@ def taps_last(found: Operand, made: Operand) -> list[Step]:
     return [*steps, turn(between, flat, made, to_flat)]
 
 
-def _turned_around(weight: Operand, to: Operand, g: Geometry) -> list[Step]:
-    """Write the chosen taps of (groups * o, c, kh, kw) as (groups, kh, kw, o, c).
+def _turned_around(weight: Operand, to: Operand) -> Step:
+    """Return the step that writes all taps in reverse order.
 
-    They are turned around, too.
+    They are (groups * o, c, kh, kw) and become (groups, kh, kw, o, c).
     """
     groups, _, _, depth, inner = to.shape
-    outer = weight.shape[0] // groups
-
-    def view(array: Numbers) -> Numbers:
-        split = array.reshape(groups, outer, inner, *array.shape[2:])
-        return split[:, :, :, g.chosen[0], g.chosen[1]].transpose(0, 3, 4, 1, 2)
-
-    def to_view(array: Numbers) -> Numbers:
-        return array[:, ::-1, ::-1].swapaxes(-1, -2)
 
     def each_row(array: Numbers) -> Numbers:
-        return array.reshape(groups, outer, inner, -1)
+        return array.reshape(groups, -1, inner, size_of(array.shape[2:]))
 
     def to_each_row(array: Numbers) -> Numbers:
         return array.reshape(groups, -1, depth, inner)[:, ::-1].swapaxes(1, 2)
 
-    if g.chosen == ALL and depth == outer:
-        return [turn(weight, each_row, to, to_each_row)]
-    return [turn(weight, view, to, to_view)]
+    return turn(weight, each_row, to, to_each_row)
+
+
+def _chosen(turned_weight: Operand, g: Geometry) -> tuple[list[Step], Operand]:
+    """The taps of a turned weight that a geometry has, one after the other."""
+    if g.chosen == ALL:
+        return [], turned_weight
+    groups, _, _, depth, inner = turned_weight.shape
+    found = temporary((groups, *g.taps, depth, inner), turned_weight.dtype)
+
+    def chosen(array: Numbers) -> Numbers:
+        around = array[:, ::-1, ::-1][:, g.chosen[0], g.chosen[1]]
+        return each_tap(around[:, ::-1, ::-1])
+
+    def each_tap(array: Numbers) -> Numbers:
+        return array.reshape(*array.shape[:3], depth * inner)
+
+    return [copy_matrices(turned_weight, chosen, found, each_tap)], found
 
 
 def convolve(
@@ -235,7 +138,7 @@ def convolve(
     g: Geometry,
     groups: int,
 ) -> list[Step]:
-    """The launches of a convolution.
+    """Return the launches of a convolution.
 
     Args:
         x: (batch, channels, rows, columns).
@@ -243,7 +146,7 @@ def convolve(
         bias: (channels of the result,) or None.
         made: the result.
         g: see `Geometry`.
-        groups: of channels.
+        groups: the number of groups of channels.
     """
     if g.is_product and groups == 1:
         return multiply_pixels(x, weight, bias, made)
@@ -251,36 +154,48 @@ def convolve(
     is_split = groups > 1 or _has_few_taps(x, g, channels[0])
     if is_split and (part := part_of(x, g, channels)):
         return _directly(x, weight, bias, made, g, channels, part, False)
-    return _of_windows(x, weight, bias, made, g, groups, False)
+    return _of_windows(x, weight, bias, made, [g], groups, False)
+
+
+def clear(made: Operand) -> Step:
+    """Return the launch that stores zeros."""
+    grid = (cdiv(size_of(made.shape), _FILLED), 1, 1)
+    return Step(Launch(cleared, (flat_view,), (), grid, (_FILLED,)), (made,))
 
 
 def by_input(
-    grad: Operand, weight: Operand, made: Operand, parts: list[Geometry], groups: int
+    grad: Operand,
+    weight: Operand,
+    made: Operand,
+    parts: list[Geometry],
+    groups: int,
+    is_apart: bool,
 ) -> list[Step]:
-    """The launches of the gradient by the input.
+    """Return the launches of the gradient of the input.
 
     Args:
-        grad: by the result, contiguous.
-        weight: of the convolution.
-        made: the gradient, contiguous.
+        grad: the gradient of the result, contiguous.
+        weight: the weight of the convolution.
+        made: the gradient of the input, contiguous.
         parts: see `phases`.
-        groups: of channels.
+        groups: the number of groups of channels.
+        is_apart: whether to put zeros between the pixels of ``grad``.
     """
-    steps: list[Step] = []
-    if any(0 in g.taps for g in parts):
-        grid = (cdiv(size_of(made.shape), _FILLED), 1, 1)
-        launch = Launch(cleared, (flat_view,), (), grid, (_FILLED,))
-        steps.append(Step(launch, (made,)))
+    steps = [clear(made)] if any(0 in g.taps for g in parts) else list[Step]()
+    channels = weight.shape[0] // groups, weight.shape[1]
+    by_windows = list[Geometry]()
     for g in parts:
         if g.is_product and groups == 1:
             steps += multiply_pixels(grad, weight, None, made, True)
-        elif 0 not in g.taps:
-            channels = weight.shape[0] // groups, weight.shape[1]
-            if groups > 1 and (part := part_of(grad, g, channels)):
-                how = g, channels, part, True
-                steps += _directly(grad, weight, None, made, *how)
-            else:
-                steps += _of_windows(grad, weight, None, made, g, groups, True)
+        elif 0 in g.taps:
+            continue
+        elif groups > 1 and (part := part_of(grad, g, channels)):
+            how = g, channels, part, True, is_apart
+            steps += _directly(grad, weight, None, made, *how)
+        else:
+            by_windows.append(g)
+    if by_windows:
+        steps += _of_windows(grad, weight, None, made, by_windows, groups, True)
     return steps
 
 
@@ -289,40 +204,54 @@ def _of_windows(
     weight: Operand,
     bias: Operand | None,
     made: Operand,
-    g: Geometry,
+    parts: Sequence[Geometry],
     groups: int,
     is_by_input: bool,
 ) -> list[Step]:
-    """By products; ``is_by_input``: with the weight turned, as `by_input` says."""
+    """Return the launches of a convolution by products of windows.
+
+    With ``is_by_input`` it is a part of the gradient of the input; see `by_input`.
+    """
     outer, inner = weight.shape[0] // groups, weight.shape[1]
-    windows = find_windows(x, g, groups)
-    images = x.shape[0] * groups
     depth, channels = (outer, inner) if is_by_input else (inner, outer)
-    depth = paired(depth, x)
-    turned_weight = temporary((groups, *g.taps, depth, channels), weight.dtype)
+    taps = groups, *weight.shape[2:], paired(depth, x), channels
+    turned_weight = temporary(taps, weight.dtype)
     if is_by_input:
-        turns = _turned_around(weight, turned_weight, g)
+        turns = [_turned_around(weight, turned_weight)]
     else:
         turns = _taps_first(weight, turned_weight)
+    copies, padded, windows = find_windows(x, parts, groups)
+    steps = [*copies, *turns]
+    for g, seen in zip(parts, windows):
+        chooses, right = _chosen(turned_weight, g)
+        shape = made.shape[0], channels
+        product = _product_of_windows(seen, g, groups, shape, x.dtype)
+        steps += [*chooses, Step(product, (padded, right, bias, made))]
+    return steps
+
+
+def _product_of_windows(
+    windows: Windows, g: Geometry, groups: int, shape: Pair, dtype: DType
+) -> Launch:
+    """The launch for one geometry; ``shape``: images, and channels of a group."""
+    batch, channels = shape
     rows, pixels = g.result
 
     def each_group(array: Numbers) -> Numbers:
         return array.reshape(groups, -1, channels)
 
     def each_row(array: Numbers) -> Numbers:
-        split = array.reshape(images, channels, *array.shape[2:])
+        split = array.reshape(batch * groups, channels, *array.shape[2:])
         return split[:, :, g.where[0], g.where[1]].swapaxes(1, 2)
 
     views = (windows.view, each_group, None, each_row)
-    # Of several groups a program has all channels of one.
+    # With several groups, a program has all channels of one group.
     tile = channels if groups > 1 else min(TILE, channels)
     tiles = evenly(pixels, MOST_PIXELS), tile, windows.width
     part = min(rows, PART)
-    grid = (cdiv(rows, part), groups * cdiv(channels, tile), x.shape[0])
-    constants = (*windows.constants, groups, sums_of(x.dtype), part, *tiles)
-    launch = Launch(convolution, views, (), grid, constants)
-    operands = (windows.operand, turned_weight, bias)
-    return [*windows.steps, *turns, Step(launch, (*operands, made))]
+    grid = (cdiv(rows, part), groups * cdiv(channels, tile), batch)
+    constants = (*windows.constants, groups, sums_of(dtype), part, *tiles)
+    return Launch(convolution, views, (), grid, constants)
 
 
 def multiply_pixels(
@@ -332,7 +261,7 @@ def multiply_pixels(
     made: Operand,
     is_turned: bool = False,
 ) -> list[Step]:
-    """Of one tap: the weight times the pixels of each image."""
+    """Return the launch of a convolution of one tap: weight @ pixels of each image."""
     batch, pixels = x.shape[0], size_of(x.shape[2:])
     shape = (batch, made.shape[1], pixels)
 
@@ -349,20 +278,20 @@ def multiply_pixels(
 
 
 def each_image(array: Numbers) -> Numbers:
-    """A channel of an image as an image."""
+    """View each channel of each image as an image."""
     return array.reshape(-1, *array.shape[2:])
 
 
 def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
-    """How many rows of the result `direct` makes at once; 0: it should not be used.
+    """Return the rows of a program of `direct`, or 0 if it should not be used.
 
-    Products have the channels of a result in vectors: of two they are faster, if sums
-    have terms enough.
+    Products have the channels of the result in vectors. From two vectors on they are
+    faster, if the sums have enough terms.
 
     Args:
         x: the input.
         g: see `Geometry`.
-        channels: of a group, of the input and of the result.
+        channels: channels of a group, of the input and of the result.
     """
     inner, outer = channels
     item = sums_of(x.dtype).bits // 8
@@ -378,10 +307,11 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
 
 
 def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
-    """Whether sums have so few terms that a product mostly moves its operands.
+    """Return whether sums have so few terms that a product mostly moves its operands.
 
-    Measured with 32 registers: 3 x 3 taps of 3 or 4 channels, 7 x 7 of one. With 5 x 5
-    of 3 products are faster. A GPU has too few programs then.
+    [measured] 32 registers: `direct` is faster with 3 x 3 taps of 3 or 4 channels, and
+    7 x 7 of one channel; products are faster with 5 x 5 of 3. On a GPU `direct` would
+    have too few programs.
     """
     is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
     is_short = inner * g.taps[1] < _VECTOR and inner * size_of(g.taps) <= _FEW_TAPS
@@ -389,7 +319,7 @@ def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
 
 
 def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
-    """Rows of a tile of `direct`, and channels of the result that it sums at once.
+    """Return the rows of a tile of `direct`, and the channels that it sums at once.
 
     Their sums take half of the registers.
     """
@@ -402,11 +332,11 @@ def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
 
 
 def widths_of(x: Operand, g: Geometry) -> Pair:
-    """Columns of a tile of `direct`, and of the planes that it copies."""
+    """Return the columns of a tile of `direct`, and of the planes that it copies."""
     registers, lanes = vectors_of(x)
     width = min(TILE, registers // 4 * lanes, width_of(g.result[1]))
     seen = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
-    # Whole vectors: they are stored without masks, and shuffled apart.
+    # Planes have whole vectors, which are deinterleaved and stored without masks.
     return width, cdiv(seen, lanes) * lanes
 
 
@@ -419,8 +349,9 @@ def _directly(
     channels: Pair,
     part: int,
     is_by_input: bool,
+    is_apart: bool = False,
 ) -> list[Step]:
-    """Of few channels a group: sums of rows, no product."""
+    """Return the launches of a convolution by `direct`: sums of rows, no product."""
     (inner, outer), taps, steps = channels, size_of(g.taps), list[Step]()
     images, height = made.shape[0] * made.shape[1] // outer, g.result[0]
     if g.chosen != ALL:
@@ -439,7 +370,7 @@ def _directly(
     unrolled = max(n for n in range(1, 9) if g.taps[0] % n == 0)
     rows, sums = tile_of(x, g, outer)
     tile = (sums_of(x.dtype), part, unrolled, sums, rows, *widths_of(x, g))
-    how = g.stride, g.dilation, g.taps, channels, is_by_input
+    how = g.stride, g.dilation, g.taps, channels, is_by_input, is_apart
     views = (each_image, each_group, None, to_image)
     grid = (cdiv(height, part), images, 1)
     launch = Launch(direct, views, (), grid, (*g.first, *how, *tile))

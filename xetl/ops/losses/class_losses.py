@@ -31,6 +31,7 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import FUNCTIONS, Function, function, is_traced
 from xetl.ops.calling.operands import Numbers, Shape
+from xetl.ops.calling.options import plain
 from xetl.ops.calling.recorded import again_by
 from xetl.ops.calling.repeated import Arguments
 from xetl.ops.calling.views import array_of, floats, size_of, vectors_of, width_of
@@ -47,44 +48,59 @@ _PIECE = 256
 """Columns of a row that are written at once."""
 
 _FEW = 8
-"""[measured] Classes of which columns are faster than rows, though these gather."""
+"""The most classes for which lanes over rows are faster. [measured]"""
+
+_TOGETHER, _ELEMENTS = 16, 8192
+"""The most rows of a program, and elements of them [measured: Zen 5, 32 classes: row by
+row 23 ns each, now 7]."""
 
 REDUCTIONS = ("none", "mean", "sum")
 
 
 def _classes_last(x: Numbers) -> Numbers:
-    """(n, classes, ...) as rows of classes."""
+    """View (n, classes, ...) as rows of classes."""
     if x.ndim == 1:
         return x.reshape(1, -1)
     return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
 
 
-def _as_columns(x: Operand, m: int) -> Down | None:
-    """How scores are seen as columns if classes do not lie along memory, or are few."""
+def _as_columns(x: Operand, m: int, few: int = _FEW) -> Down | None:
+    """Return scores as columns if classes are not the last dimension, or are few.
+
+    Otherwise return None.
+    """
     if x.ndim < 2:
         return None
-    is_short = x.shape[1] <= _FEW and are_views([array_of(x)], [_classes_last])
+    is_short = x.shape[1] <= few and are_views([array_of(x)], [_classes_last])
     return down_of(x, (1,), ()) or (_turned(x, m) if is_short else None)
 
 
 def _turned(x: Operand, m: int) -> Down:
-    """Rows as the columns of one matrix."""
+    """Return rows of scores as the columns of one matrix."""
     classes = x.shape[min(x.ndim, 2) - 1]
     source: View = lambda a: _classes_last(a).T[None]
     return Down((1, classes, m), source, itself)
 
 
 def _as_rows(x: Operand) -> tuple[Operand, list[Step]]:
-    """Scores that can be seen as rows: if need be a copy, and what makes it."""
+    """Return scores with a view as rows: x, or a copy and the steps that write it."""
     if x.ndim < 2 or are_views([array_of(x)], [_classes_last]):
         return x, []
     return along(x, 1)
 
 
 def _rows_of(x: Operand, reduction: str) -> int:
-    """How many rows a program of `nll_rows` adds up; on a GPU many programs wait."""
+    """Return the rows of a program of `nll_rows`; on a GPU one, to hide latency."""
     is_there = choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND
     return 1 if is_there or reduction == "none" else 128
+
+
+def _rows_at_once(x: Operand, m: int, classes: int) -> int:
+    """How many rows a program of `cross_entropy_rows` has; on a GPU many wait."""
+    if choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND:
+        return 1
+    most = _ELEMENTS // width_of(classes)
+    return max(1, min(_TOGETHER, most, 1 << (m - 1).bit_length()))
 
 
 def _first(x: Numbers) -> Numbers:
@@ -96,15 +112,15 @@ def _second(x: Numbers) -> Numbers:
 
 
 def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
-    """Refuse a reduction that a loss does not know."""
-    if reduction not in known:
+    """Refuse a reduction that a loss does not have."""
+    if plain("reduction", "str", reduction) not in known:
         *most, last = (f'"{each}"' for each in known)
         help_ = f"`reduction` is {', '.join(most)} or {last}"
         raise LaunchError(f"`{name}` knows no reduction {reduction!r}", "X0829", help_)
 
 
 def check_smoothing(smoothing: float) -> None:
-    """Refuse a part of a target that is not 0 to 1."""
+    """Refuse a label smoothing outside of 0 to 1."""
     if not 0 <= smoothing <= 1:
         problem = f"`label_smoothing` is {smoothing}"
         raise LaunchError(problem, "X0829", "`label_smoothing` is 0 to 1")
@@ -113,7 +129,7 @@ def check_smoothing(smoothing: float) -> None:
 def check_classes(
     name: str, x: Operand, target: Operand, weight: Operand | None, reduction: str
 ) -> int:
-    """How many classes there are.
+    """Return the number of classes.
 
     Raises:
         LaunchError: operands or ``reduction`` do not fit.
@@ -161,7 +177,7 @@ def class_loss(
     label_smoothing: float,
     is_log: bool,
 ) -> Any:
-    """The loss, and what its mean was divided by."""
+    """The loss, and the divisor of its mean."""
     name = "nll_loss" if is_log else "cross_entropy"
     classes = check_classes(name, input, target, weight, reduction)
     check_smoothing(label_smoothing)
@@ -170,8 +186,10 @@ def class_loss(
     shape: Shape = target.shape if reduction == "none" else ()
 
     def steps(made: Sequence[Operand]) -> list[Step]:
-        m = size_of(target.shape)
-        down, x, moves = _as_columns(input, m), input, list[Step]()
+        m, x, moves = size_of(target.shape), input, list[Step]()
+        # If one element of a row is read and one is written, lanes go over rows.
+        few = classes if is_log and reduction == "none" else _FEW
+        down = _as_columns(input, m, few)
         if down is None:
             x, moves = _as_rows(input)
         some = _rows_of(x, reduction) if is_log and down is None else 1
@@ -180,27 +198,26 @@ def class_loss(
         numbers: tuple[float, ...] = (ignore_index, label_smoothing)
         if down is None:
             views = (_classes_last, as_line, itself, chain(to_first, as_line), _second)
-            how = label_smoothing != 0, acc, width_of(classes)
-            kernel, last = kernels.cross_entropy_rows, how
-            if is_log:
-                kernel, last = kernels.nll_rows, (acc, some)
-            launch = Launch(kernel, views, (), (cdiv(m, some), 1, 1), last)
+            each = some if is_log else _rows_at_once(x, m, classes)
+            kernel = kernels.nll_rows if is_log else kernels.cross_entropy_rows
+            how = (label_smoothing != 0, acc, width_of(classes), each)
+            last = (acc, some) if is_log else how
+            numbers = numbers[: 1 if is_log else 2]
+            launch = Launch(kernel, views, (), (cdiv(m, each), 1, 1), last)
         else:
             line = _lines(down)
             ends = chain(to_first, line), chain(_second, line)
             width = _width(input, down)
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
-            kernel = kernels.nll_columns if is_log else kernels.cross_entropy_columns
-            last = (acc, width) if is_log else (label_smoothing != 0, acc, width)
+            last = (label_smoothing != 0, is_log, acc, width)
             views = (down.source, line, itself, *ends)
-            launch = Launch(kernel, views, (), grid, last)
-        numbers = numbers[:1] if is_log else numbers
+            launch = Launch(kernels.cross_entropy_columns, views, (), grid, last)
         one = Step(launch, (x, target, weight, first, kept), numbers)
         width = min(1024, width_of(cdiv(m, some)))
         ends = (reduction == "mean", acc, width)
         views = (_first, _second, itself, itself)
         last = Launch(kernels.finish_loss, views, (), (1, 1, 1), ends)
-        # Without a reduction it only says that nothing is divided.
+        # Without a reduction, this launch only sets the divisor to 1.
         to = temporary((1,), dtype) if reduction == "none" else made[0]
         last = Step(last, (kept, kept, to, made[1]))
         return [*moves, one, last] if m else [last]
@@ -219,7 +236,7 @@ def class_loss_backward(
     label_smoothing: float,
     is_log: bool,
 ) -> Any:
-    """The gradient by the input."""
+    """The gradient of the input."""
     classes = input.shape[0] if input.ndim == 1 else input.shape[1]
     acc, m = SUMS[input.dtype], size_of(target.shape)
 
@@ -254,24 +271,24 @@ def class_loss_backward(
 
 
 def _width(x: Operand, down: Down) -> int:
-    """Columns of a program: one sum of each fills half of the registers."""
+    """Return the columns of a program: their sums fill half of the registers."""
     registers, lanes = vectors_of(x)
     return min(registers // 2 * lanes, width_of(down.shape[2]))
 
 
 def _lines(what: Down) -> View:
-    """What there is for each column."""
+    """Return the view of an array with one number for each column."""
     outer, _, inner = what.shape
     return lambda x: x.reshape(outer, inner)
 
 
 class _Loss(Function):
-    """A loss of which torch's operators, and derivatives, know as `class_loss`."""
+    """A loss, which is the operator `class_loss` for torch and its derivatives."""
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         values = self.complete(args, kwargs)
         try:
-            needed = needs_derivative(values[0])  # then all else need not be asked
+            needed = needs_derivative(values[0])  # skips the other questions if True
             if not needed and not is_traced() and self.way_of(values) is None:
                 return self._compute(values, (args, kwargs))
             *given, out = values
@@ -283,7 +300,7 @@ class _Loss(Function):
             raise at_caller(error) from None
 
     def _arguments(self, *given: Any) -> Sequence[Any]:
-        """Those of `class_loss`."""
+        """Return the arguments of `class_loss`."""
         return cast("Any", self.rule).__wrapped__(*given)
 
     def recorded_like(self, call: Arguments) -> Any:
@@ -291,7 +308,10 @@ class _Loss(Function):
 
 
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
-    """The first result of `class_loss`, whose arguments another function gives."""
+    """Return the public function of a loss: the first result of `class_loss`.
+
+    ``arguments`` returns the arguments of `class_loss`.
+    """
 
     @wraps(arguments)
     def rule(*values: Any) -> Call:
@@ -322,19 +342,20 @@ def cross_entropy(
 ) -> Any:
     """``-log(softmax(input)[target])``, averaged over rows.
 
-    With smoothing s the target is ``(1 - s)`` in its class and ``s / classes`` in all.
-    A mean is divided by the sum of the weights of the targets that count.
+    With smoothing s, all classes have the target ``s / classes``, and the class of the
+    row has ``1 - s`` more. The mean is divided by the sum of the weights of the rows
+    that count.
 
     Args:
         input: (n, classes, ...) or (classes,), scores; f16, bf16, f32 or f64.
         target: (n, ...) or a number, i64: the class of each row.
         weight: (classes,) or None, without a derivative.
-        size_average: None; ``reduction`` has replaced it and ``reduce``.
+        size_average: None; ``reduction`` replaces it and ``reduce``.
         ignore_index: the class of rows that do not count.
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         label_smoothing: s, from 0 to 1.
-        out: where the loss goes.
+        out: the array that gets the loss.
 
     Returns:
         ``out``, or a new array of the library and dtype of ``input``: no dimensions,
@@ -358,5 +379,5 @@ def nll_loss(
     *,
     out: ArrayLike = None,
 ) -> Any:
-    """``-input[target]`` of logarithms of probabilities; see `cross_entropy`."""
+    """``-input[target]`` for logarithms of probabilities; see `cross_entropy`."""
     return [input, target, weight, ignore_index, reduction, 0.0, True]

@@ -1,7 +1,7 @@
-"""``xetl.ops.linear_cross_entropy``: scores of few rows stand in memory at a time.
+"""``xetl.ops.linear_cross_entropy``: memory holds the scores of few rows at a time.
 
-Each piece of rows goes through the loss and, where a gradient is wanted, through the
-products of the derivative as well, so that its scores are not needed again.
+For each piece of rows, the loss and the wanted gradients are computed at once, so that
+its scores are not needed again.
 Source: Hsu et al., "Liger Kernel", arXiv 2410.10989.
 """
 
@@ -45,16 +45,16 @@ from xetl.xetile import Array, constexpr
 _NAME = "linear_cross_entropy"
 
 _SCORES = 1 << 22
-"""How many stand in memory: 16 MB of f32."""
+"""Scores in memory at a time: 16 MB of f32."""
 
 _LEAST = 64
-"""Rows of a piece, so that products are fast."""
+"""The least rows of a piece, so that products are fast."""
 
 _WIDTH = 1024
-"""Rows whose losses are added at a time."""
+"""Losses that are added at a time."""
 
 _STRIPE = 256
-"""Columns of a program that adds rows."""
+"""Columns of a program of `add_rows`."""
 
 
 def _check(
@@ -64,7 +64,7 @@ def _check(
     bias: Operand | None,
     reduction: str,
 ) -> DType:
-    """The dtype of the loss; a LaunchError if operands or ``reduction`` do not fit."""
+    """Return the dtype of the loss; raise a LaunchError if an argument does not fit."""
     check_reduction(_NAME, reduction, ("mean", "sum"))
     dtype = floats(_NAME, input, weight, bias)
     fits = input.ndim == weight.ndim == 2 and input.shape[1] == weight.shape[1]
@@ -85,7 +85,7 @@ def count_rows(
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """``out = [1, what the sum of the losses is divided by]``."""
+    """``out = [1, divisor of the sum of losses]``: rows that count for a mean, or 1."""
     count = xetile.zeros((WIDTH,), ACC)
     for first in range(0, labels.shape[0], WIDTH):
         label = xetile.load_tile(xetile.init_tile(labels, [first], (WIDTH,)))
@@ -99,7 +99,7 @@ def count_rows(
 
 @xetile.kernel
 def add_rows(x: Array, out: Array, IS_FIRST: constexpr, WIDTH: constexpr) -> None:
-    """``out[0, j] += sum of x[:, j]``, or ``=`` if ``out`` has nothing yet."""
+    """``out[0, j] += sum of x[:, j]``, or ``=`` for the first piece."""
     first = xetile.program_id(0) * WIDTH
     to = xetile.init_tile(out, [0, first], (1, WIDTH))
     total = xetile.zeros((1, WIDTH), out.dtype)
@@ -112,7 +112,7 @@ def add_rows(x: Array, out: Array, IS_FIRST: constexpr, WIDTH: constexpr) -> Non
 
 @record(frozen=True)
 class _Loss:
-    """What a loss and its gradients are computed from.
+    """The operands and options of a loss and its gradients.
 
     Attributes:
         x: (n, k).
@@ -120,9 +120,9 @@ class _Loss:
         labels: (n,).
         bias: (classes,) or None.
         ignore: the class of rows that do not count.
-        is_mean: whether the sum is divided by how many rows count.
+        is_mean: whether the sum is divided by the number of rows that count.
         smoothing: see `xetl.ops.cross_entropy`.
-        wanted: of which of input, weight and bias gradients are.
+        wanted: whether the gradients of input, weight and bias are wanted.
     """
 
     x: Operand
@@ -135,7 +135,7 @@ class _Loss:
     wanted: Sequence[bool]
 
     def steps(self, made: Sequence[Operand]) -> list[Step]:
-        """The launches; ``made``: loss, gradients by input, weight and bias."""
+        """Return the launches; ``made``: loss, gradients of input, weight and bias."""
         m, classes, acc = self.x.shape[0], self.weight.shape[0], SUMS[self.x.dtype]
         rows = max(_LEAST, _SCORES // max(classes, 1) // _LEAST * _LEAST)
         kept, ends = temporary((2, m), acc), temporary((2,), acc)
@@ -160,7 +160,7 @@ class _Loss:
         return [*steps, Step(last, (kept, kept, made[0], ends))]
 
     def _scores(self, part: slice, scores: Operand, kept: Operand) -> list[Step]:
-        """Scores of a piece, and the losses of its rows."""
+        """Return the launches for the scores of a piece, and the losses of its rows."""
         x, z = Seen(self.x, _at(part)), Seen(scores, _first(part))
         bias = None if self.bias is None else Seen(self.bias)
         product = multiply(x, Seen(self.weight).turned(), z, bias)
@@ -172,7 +172,7 @@ class _Loss:
     def _slopes(
         self, part: slice, scores: Operand, slopes: Operand, ends: Operand
     ) -> list[Step]:
-        """The gradient by the scores of a piece."""
+        """Return the launch for the gradient of the scores of a piece."""
         z = _first(part)
         views = (_at(slice(1)), z, _at(part), itself, _at(slice(1, 2)), z)
         operands = (ends, scores, self.labels, None, ends, slopes)
@@ -194,7 +194,7 @@ class _Loss:
     def _gradients(
         self, part: slice, slopes: Operand, to: Sequence[Operand]
     ) -> list[Step]:
-        """What a piece adds to the gradients by input, weight and bias."""
+        """Return the launches that add a piece to the gradients ``to``."""
         by_x, by_weight, by_bias = to
         x, d = Seen(self.x, _at(part)), Seen(slopes, _first(part))
         steps: list[Step] = []
@@ -218,7 +218,7 @@ def _at(key: Any) -> View:
 
 
 def _first(part: slice) -> View:
-    """As many rows as a piece has, from the first one on."""
+    """Return the view of the first rows, as many as a piece has."""
     return _at(slice(part.stop - part.start))
 
 
@@ -244,7 +244,7 @@ def fused_class_loss(
     by_weight: bool,
     by_bias: bool,
 ) -> Any:
-    """The loss, and those gradients by input, weight and bias that are wanted."""
+    """The loss, and the wanted gradients of input, weight and bias."""
     dtype = _check(input, linear_weight, target, linear_bias, reduction)
     check_smoothing(label_smoothing)
     wanted = by_input, by_weight, by_bias
@@ -270,8 +270,8 @@ def linear_cross_entropy(
 ) -> Any:
     """``cross_entropy(input @ linear_weight.T + linear_bias, target)``, piece by piece.
 
-    Only some rows of scores are in memory at a time, and gradients are computed with
-    the loss.
+    Memory holds only some rows of scores at a time. Gradients are computed together
+    with the loss.
 
     Args:
         input: (n, k); f16, bf16, f32 or f64, from any library as for `softmax`.

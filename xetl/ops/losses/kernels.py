@@ -1,4 +1,4 @@
-"""The kernels behind losses of classes: one row, or some columns, to a program.
+"""The kernels behind losses of classes: a program has one row, or some columns.
 
 Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
 """
@@ -12,7 +12,7 @@ from xetl.ops.rows.softmaxes import LOG2_E, largest_of_columns
 from xetl.xetile import Array, Vector, constexpr
 
 _AHEAD = 64
-"""Rows that the one which is asked for comes later."""
+"""The distance of prefetches, in rows."""
 
 
 @xetile.kernel
@@ -27,56 +27,57 @@ def cross_entropy_rows(
     SPREADS: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
+    ROWS: constexpr = 1,
 ) -> None:
-    """The loss of each row and what it counts in a mean.
+    """The loss of each row, and its weight in a mean.
+
+    A program has several rows, whose logarithms are one vector.
 
     Args:
         x: (m, n), scores.
         labels: (m,), the class of each row.
         weight: (n,) of the classes, or None.
         losses: (m,).
-        weights: (m,), 0 where the row is ignored.
+        weights: (m,), 0 for ignored rows.
         ignore: the class of rows that do not count.
         smoothing: the part of the target that is spread over all classes.
         SPREADS: whether smoothing is not 0.
-        ACC: the dtype that is computed in.
+        ACC: the dtype of the computation.
         WIDTH: columns of a tile, n or more.
     """
-    row = xetile.program_id(0)
-    n = x.shape[1]
-    label = labels[row]
-    v = take(x, [row, 0], (1, WIDTH), ACC, -xetile.inf)
+    row, n = xetile.program_id(0) * ROWS, x.shape[1]
+    label = xetile.load_tile(xetile.init_tile(labels, [row], (ROWS,)))
+    v = take(x, [row, 0], (ROWS, WIDTH), ACC, -xetile.inf)
     # As in `softmax_rows`.
-    largest = v.max(propagate_nan=False)
+    largest = v.max(1, keepdims=True, propagate_nan=False)
     v = v - largest
-    total = xetile.log(xetile.exp2(v * LOG2_E, nonpositive=True).sum())
+    total = xetile.exp2(v * LOG2_E, nonpositive=True).sum(1, keepdims=True)
+    total = xetile.log(total.reshape((1, ROWS)))
     if not SPREADS:
-        loss = count = ACC(0)
-        if label != ignore and label >= 0 and label < n:
-            count = ACC(1) if weight is None else weight[label].to(ACC)
-            # Where nothing counts, infinity must not become NaN.
-            if count != 0:
-                loss = loss - count * (x[row, label].to(ACC) - largest - total)
-        losses[row] = loss.to(losses.dtype)
-        weights[row] = count
+        count = counted(label, weight, n, ignore, ACC)
+        at = xetile.init_tile(x, [row + xetile.arange(ROWS), label])
+        v = xetile.load_gather(at).to(ACC)[None, :] - largest.reshape((1, ROWS))
+        loss = count * (total - v)
+        # With a weight of 0, an infinite score must not become NaN.
+        loss = xetile.where(count == 0, 0.0, loss)
+        put(loss.reshape((ROWS,)), losses, [row])
+        put(count.reshape((ROWS,)), weights, [row])
         return
-    v = v - total
+    v = v - total.reshape((ROWS, 1))
     column = xetile.arange(WIDTH)[None, :]
-    zeros = xetile.zeros((1, WIDTH), ACC)
-    share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
+    zeros = xetile.zeros((ROWS, WIDTH), ACC)
+    is_label = column == label[:, None]
+    share = xetile.where(is_label, zeros + (1.0 - smoothing), zeros)
     share = xetile.where(column < n, share + smoothing / n, zeros)
-    mine = xetile.where(column == label, 1.0, 0.0).to(ACC)
+    mine = xetile.where(is_label, 1.0, 0.0).to(ACC)
     if weight is not None:
         w = take(weight, [0], (WIDTH,), ACC)[None, :]
         share, mine = share * w, mine * w
-    # Where nothing is shared, minus infinity must not become NaN.
+    # With a share of 0, minus infinity must not become NaN.
     loss = -xetile.where(share == 0, 0.0, share * v).sum(1)
-    count = mine.sum(1)
-    if label == ignore:
-        loss, count = loss * 0, count * 0
-        loss = xetile.where(loss == 0, loss, 0.0)
-    put(loss, losses, [row])
-    put(count, weights, [row])
+    is_ignored = label == ignore
+    put(xetile.where(is_ignored, 0.0, loss), losses, [row])
+    put(xetile.where(is_ignored, 0.0, mine.sum(1)), weights, [row])
 
 
 @xetile.function
@@ -88,7 +89,7 @@ def shares(
     n: int,
     ACC: constexpr,
 ) -> tuple[Vector, Vector]:
-    """What class c has of the target of each column, and what it counts in a mean."""
+    """Return class c's share of the target of each column, and its weight in a mean."""
     mine = xetile.where(is_label, 1.0, 0.0).to(ACC)
     share = mine * (1.0 - smoothing) + smoothing / n
     if weight is not None:
@@ -97,24 +98,15 @@ def shares(
 
 
 @xetile.function
-def picked_of_columns(
-    source: Array,
-    label: Vector,
-    weight: Array | None,
-    first: int,
-    ignore: int,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> tuple[Vector, Vector]:
-    """What stands at the label of each column, and the weight of that; 0: ignored."""
-    label, column = label.reshape((WIDTH,)), first + xetile.arange(WIDTH)
-    # Outside of the classes nothing is read: 0. Behind the columns nothing is stored.
-    counts = (label != ignore) & (label >= 0) & (label < source.shape[0])
+def counted(
+    label: Vector, weight: Array | None, n: int, ignore: int, ACC: constexpr
+) -> Vector:
+    """Return the weight of the label of each row, as one row; 0 where it is ignored."""
+    counts = (label != ignore) & (label >= 0) & (label < n)
     count = xetile.where(counts, 1.0, 0.0).to(ACC)
     if weight is not None:
         count = count * xetile.load_gather(xetile.init_tile(weight, [label])).to(ACC)
-    picked = xetile.load_gather(xetile.init_tile(source, [label, column])).to(ACC)
-    return picked[None, :], count[None, :]
+    return count[None, :]
 
 
 @xetile.kernel
@@ -127,57 +119,41 @@ def cross_entropy_columns(
     ignore: int,
     smoothing: float,
     SPREADS: constexpr,
+    IS_LOG: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """`cross_entropy_rows` of columns: x is (..., n, m), all others (..., m)."""
+    """`cross_entropy_rows` of columns: x is (..., n, m), all others are (..., m).
+
+    ``IS_LOG``: whether x has logarithms of probabilities, as in `nll_rows`.
+    """
     number, first = xetile.program_id(1), xetile.program_id(0) * WIDTH
     source, place = matrix(x, number), [number, first]
     n = source.shape[0]
     label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
-    largest = largest_of_columns(source, first, ACC, WIDTH)
-    zeros = xetile.zeros((1, WIDTH), ACC)
-    total, loss, spread, count = zeros, zeros, zeros, zeros
-    for c in range(0, n):
-        v = take(source, [c, first], (1, WIDTH), ACC) - largest
-        total = total + xetile.exp2(v * LOG2_E)
-        if SPREADS:
-            share, mine = shares(label == c, weight, c, smoothing, n, ACC)
-            # As in `cross_entropy_rows`.
-            loss = loss - xetile.where(share == 0, 0.0, share * v)
-            spread, count = spread + share, count + mine
+    largest = total = loss = spread = count = xetile.zeros((1, WIDTH), ACC)
+    if not IS_LOG:
+        largest = largest_of_columns(source, first, ACC, WIDTH)
+        for c in range(0, n):
+            v = take(source, [c, first], (1, WIDTH), ACC) - largest
+            total = total + xetile.exp2(v * LOG2_E, nonpositive=True)
+            if SPREADS:
+                share, mine = shares(label == c, weight, c, smoothing, n, ACC)
+                # As in `cross_entropy_rows`.
+                loss = loss - xetile.where(share == 0, 0.0, share * v)
+                spread, count = spread + share, count + mine
     if SPREADS:
         loss = loss + spread * xetile.log(total)
         loss = xetile.where(label == ignore, 0.0, loss)
         count = xetile.where(label == ignore, 0.0, count)
     else:
-        v, count = picked_of_columns(source, label, weight, first, ignore, ACC, WIDTH)
-        loss = count * (xetile.log(total) - (v - largest))
+        label = label.reshape((WIDTH,))
+        at = xetile.init_tile(source, [label, first + xetile.arange(WIDTH)])
+        v = xetile.load_gather(at).to(ACC)[None, :]
+        count = counted(label, weight, n, ignore, ACC)
+        loss = -v * count if IS_LOG else count * (xetile.log(total) - (v - largest))
         loss = xetile.where(count == 0, 0.0, loss)
     put(loss, losses, place)
-    put(count, weights, place)
-
-
-@xetile.kernel
-def nll_columns(
-    x: Array,
-    labels: Array,
-    weight: Array | None,
-    losses: Array,
-    weights: Array,
-    ignore: int,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """``losses = -x[label] * weight[label]`` of columns, 0 where they are ignored.
-
-    Shapes are those of `cross_entropy_columns`.
-    """
-    number, first = xetile.program_id(1), xetile.program_id(0) * WIDTH
-    place, source = [number, first], matrix(x, number)
-    label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
-    v, count = picked_of_columns(source, label, weight, first, ignore, ACC, WIDTH)
-    put(xetile.where(count == 0, 0.0, -v * count), losses, place)
     put(count, weights, place)
 
 
@@ -192,10 +168,10 @@ def nll_rows(
     ACC: constexpr,
     ROWS: constexpr,
 ) -> None:
-    """The sums of ``-x[label] * weight[label]`` and of the weights of ROWS rows each.
+    """The sums of ``-x[label] * weight[label]`` and of the weights, of ROWS rows each.
 
-    One row after the other: each lies in a page of its own, and a vector of elements
-    would wait for the last of them.
+    A program reads one row after the other. Each row may lie in another page, and a
+    vector of elements would wait for the last of them.
 
     Args:
         x: (m, n), logarithms of probabilities.
@@ -203,8 +179,9 @@ def nll_rows(
         weight: (n,) of the classes, or None.
         losses: (m / ROWS,).
         weights: (m / ROWS,).
-        ignore: the class of rows that do not count, as those outside of the classes.
-        ACC: the dtype that is computed in.
+        ignore: the class of rows that do not count. Labels outside of the classes do
+            not count either.
+        ACC: the dtype of the computation.
     """
     program = xetile.program_id(0)
     first = program * ROWS
@@ -236,7 +213,7 @@ def finish_loss(
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """``out = sum(losses)``, divided by ``total = sum(weights)`` for a mean."""
+    """``out = sum(losses) / total``; total is ``sum(weights)`` for a mean, else 1."""
     loss, count = xetile.zeros((WIDTH,), ACC), xetile.zeros((WIDTH,), ACC)
     for first in range(0, losses.shape[0], WIDTH):
         loss = loss + xetile.load_tile(xetile.init_tile(losses, [first], (WIDTH,)))
@@ -303,8 +280,8 @@ def nll_backward_rows(
 ) -> None:
     """``-weight[label] * grad / total`` at the label of each row, else 0.
 
-    Arguments are those of `cross_entropy_backward_rows`; two are not looked at, and
-    WIDTH is that of a piece of a row.
+    Arguments are those of `cross_entropy_backward_rows`. The elements of x and
+    ``smoothing`` are not read, and WIDTH is the width of a piece of a row.
     """
     row = xetile.program_id(0)
     label = labels[row]
@@ -318,7 +295,8 @@ def nll_backward_rows(
     for first in range(0, out.shape[1], WIDTH):
         place = label - first
         if place >= 0 and place < WIDTH:
-            # A store of its own would bring back what has just gone past the caches.
+            # A separate store of the one element would load the line again, which a
+            # non-temporal store has just written.
             mine = xetile.where(column == place, at_label, zeros)
             put(mine, out, [row, first])
         else:
@@ -346,7 +324,7 @@ def cross_entropy_backward_columns(
     n = source.shape[0]
     label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
     g = take(grad, place, (1, WIDTH), ACC) / total[0]
-    _, count = picked_of_columns(source, label, weight, first, ignore, ACC, WIDTH)
+    count = counted(label.reshape((WIDTH,)), weight, n, ignore, ACC)
     if SPREADS:
         count = xetile.where(label == ignore, 0.0, 1.0).to(ACC)
     else:
@@ -356,12 +334,12 @@ def cross_entropy_backward_columns(
         largest = largest_of_columns(source, first, ACC, WIDTH)
         for c in range(0, n):
             v = take(source, [c, first], (1, WIDTH), ACC) - largest
-            sums = sums + xetile.exp2(v * LOG2_E)
+            sums = sums + xetile.exp2(v * LOG2_E, nonpositive=True)
             if SPREADS:
                 share, _ = shares(label == c, weight, c, smoothing, n, ACC)
                 spread = spread + share
         spread = (spread * g if SPREADS else g) / sums
-    # Shorter numbers take fewer vectors; those outside of the classes stay outside.
+    # i32 labels take fewer vectors than i64. -1 stands for all outside of the classes.
     short = xetile.where((label >= 0) & (label < n), label, -1).to(i32)
     for c in range(0, n):
         if SPREADS:
@@ -371,5 +349,5 @@ def cross_entropy_backward_columns(
             d = -xetile.where(short == c, g, 0.0)
         if not IS_LOG:
             v = take(source, [c, first], (1, WIDTH), ACC) - largest
-            d = d + xetile.exp2(v * LOG2_E) * spread
+            d = d + xetile.exp2(v * LOG2_E, nonpositive=True) * spread
         put(xetile.where(count == 0, 0.0, d), to, [c, first])

@@ -11,7 +11,6 @@ from math import nan, prod
 from typing import Any, cast
 
 from xetl import xetile
-from xetl.errors import XetlError
 from xetl.ops.activations import each
 from xetl.ops.calling.calls import itself
 from xetl.ops.calling.declarations import (
@@ -28,9 +27,9 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.options import plain
 from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
 from xetl.ops.losses.class_losses import REDUCTIONS, check_reduction
-from xetl.ops.matrices import matrix, take
+from xetl.ops.matrices import matrix, place_of, take
 from xetl.ops.rows.reductions import add_all
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import errors_at_caller
 from xetl.xetile import Array, Vector, constexpr
 
 
@@ -42,33 +41,33 @@ def squared(a: Vector, b: Vector) -> Vector:
 
 @xetile.function
 def squared_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    """By a and by b."""
+    """The gradients of a and of b."""
     d = 2.0 * grad * (a - b)
     return d, -d
 
 
 @xetile.function
 def divergence(a: Vector, b: Vector) -> Vector:
-    """``b * (log(b) - a)``, 0 where b is."""
+    """``b * (log(b) - a)``, and 0 where b is 0."""
     return xetile.where(b == 0, 0.0, b * (xetile.log(b) - a))
 
 
 @xetile.function
 def divergence_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    """By a and by b."""
+    """The gradients of a and of b."""
     by_b = grad * (xetile.log(b) + 1.0 - a)
     return -grad * b, xetile.where(b == 0, 0.0, by_b)
 
 
 @xetile.function
 def log_divergence(a: Vector, b: Vector) -> Vector:
-    """The same of the logarithm of b."""
+    """`divergence`, where b is the logarithm."""
     return xetile.exp(b) * (b - a)
 
 
 @xetile.function
 def log_divergence_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    """By a and by b."""
+    """The gradients of a and of b."""
     e = grad * xetile.exp(b)
     return -e, e * (b + 1.0 - a)
 
@@ -78,14 +77,14 @@ _LOSSES = {
     "kl_div": (divergence, divergence_slopes),
     "kl_div of logarithms": (log_divergence, log_divergence_slopes),
 }
-"""Functions of two elements, and their derivatives times the gradient."""
+"""Functions of two elements, and their derivatives, multiplied by the gradient."""
 
 
 @function(results=2)
 def pointwise_loss_backward(
     grad: ArrayLike, input: ArrayLike, target: ArrayLike, which: str, by_target: bool
 ) -> Any:
-    """The gradients by input and, if it is wanted, by target."""
+    """The gradient of the input and, if it is wanted, that of the target."""
     f, acc = _LOSSES[which][1], sums_of(input.dtype)
     none = result((0,), target.dtype)
     other = result_like(target, target.dtype) if by_target else none
@@ -107,7 +106,7 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
 
 
 def _factor(reduction: str, shape: Sequence[int]) -> float | None:
-    """What the sum of all losses is multiplied by; None: there is no sum."""
+    """Return the factor of the sum of all losses. Return None if there is no sum."""
     if reduction == "none":
         return None
     counts = {"mean": prod(shape), "batchmean": prod(shape[:1]), "sum": 1}
@@ -116,11 +115,17 @@ def _factor(reduction: str, shape: Sequence[int]) -> float | None:
 
 @xetile.kernel
 def sums_of_pairs(
-    x: Array, y: Array, out: Array, F: constexpr, ACC: constexpr, TILE: constexpr
+    x: Array,
+    y: Array,
+    out: Array,
+    F: constexpr,
+    ACC: constexpr,
+    TILE: constexpr,
+    STEP: constexpr,
 ) -> None:
-    """``out = sum of F(x, y)`` of each tile; F of two zeros is 0."""
+    """``out = sum of F(x, y)`` over each tile; F(0, 0) must be 0."""
     i, j, number = xetile.program_id(1), xetile.program_id(0), xetile.program_id(2)
-    place = [i * TILE[0], j * TILE[1]]
+    place = place_of(TILE, STEP)
     a, b = matrix(x, number), matrix(y, number)
     out[number, i, j] = F(take(a, place, TILE, ACC), take(b, place, TILE, ACC)).sum()
 
@@ -129,7 +134,7 @@ def sums_of_pairs(
 def pointwise_loss(
     input: ArrayLike, target: ArrayLike, which: str, reduction: str
 ) -> Any:
-    """The loss of each pair of elements, or the sum of all, times a number."""
+    """The loss of each pair of elements, or their sum or mean."""
     name = which.partition(" ")[0]
     same_shapes(name, input, target)
     dtype = floats(name, input, target)
@@ -166,10 +171,10 @@ def mse_loss(
     Args:
         input: any shape; f16, bf16, f32 or f64.
         target: shape and dtype of ``input``.
-        size_average: None; ``reduction`` has replaced it and ``reduce``.
+        size_average: None; ``reduction`` replaces it and ``reduce``.
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        out: where the result goes.
+        out: the array that gets the result.
 
     Raises:
         LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
@@ -193,12 +198,12 @@ def kl_div(
     Args:
         input: any shape, logarithms of probabilities; f16, bf16, f32 or f64.
         target: probabilities, shape and dtype of ``input``.
-        size_average: None; ``reduction`` has replaced it and ``reduce``.
+        size_average: None; ``reduction`` replaces it and ``reduce``.
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"batchmean"`` (the sum divided by the first extent),
             ``"sum"`` or ``"none"``.
-        log_target: whether ``target`` holds logarithms too.
-        out: where the result goes.
+        log_target: whether ``target`` has logarithms too.
+        out: the array that gets the result.
 
     Raises:
         LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
@@ -209,12 +214,10 @@ def kl_div(
     return cast("Any", pointwise_loss)(input, target, which, reduction, out=out)
 
 
+@errors_at_caller
 def _check(
     name: str, reduction: str, known: Sequence[str], size_average: Any, reduce: Any
 ) -> None:
-    try:
-        check_reduction(name, reduction, known)
-    except XetlError as error:
-        raise at_caller(error) from None
+    check_reduction(name, reduction, known)
     plain("size_average", "None", size_average)
     plain("reduce", "None", reduce)

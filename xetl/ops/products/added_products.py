@@ -1,4 +1,4 @@
-"""``xetl.ops.addmm`` and ``baddbmm``: products with an array that is added."""
+"""``xetl.ops.addmm`` and ``baddbmm``: products plus an array."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _added(
 
     def steps(made: Any) -> Any:
         seen, scales = Seen(x, spread), (float(alpha), float(beta))
-        # As torch's: with a beta of 0 what is not a number is not added.
+        # As in torch: with a beta of 0, a NaN in x has no effect.
         to = Seen(made[0])
         return [multiply(Seen(a), Seen(b), to, seen if beta else None, scales)]
 
@@ -83,13 +83,13 @@ def addmm(
     """``beta * input + alpha * mat1 @ mat2``, rounded once.
 
     Args:
-        input: (n, m), or what broadcasts to it, any float dtype that has no more bits
-            than sums. With a ``beta`` of 0 it is not read.
+        input: (n, m), or a shape that broadcasts to it; any float dtype with no more
+            bits than the sums. With a ``beta`` of 0 it is not read.
         mat1: (n, k); f16, bf16, f32 or f64, from any library as for `matmul`.
         mat2: (k, m), dtype of ``mat1``.
-        beta: what ``input`` is multiplied by.
-        alpha: what the product is multiplied by.
-        out: (n, m), where the result goes, of any float dtype.
+        beta: the factor of ``input``.
+        alpha: the factor of the product.
+        out: the array that gets the result: (n, m), of any float dtype.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
@@ -107,10 +107,12 @@ def baddbmm(
     *,
     out: ArrayLike = None,
 ) -> Any:
-    """``beta * input + alpha * batch1 @ batch2``: `addmm` of each of a batch.
+    """``beta * input + alpha * batch1 @ batch2``: `addmm` of each matrix of a batch.
+
+    Arguments not named here are as for `addmm`.
 
     Args:
-        input: (b, n, m), or what broadcasts to it.
+        input: (b, n, m), or a shape that broadcasts to it.
         batch1: (b, n, k).
         batch2: (b, k, m).
         out: (b, n, m).

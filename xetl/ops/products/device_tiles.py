@@ -1,11 +1,11 @@
-"""How products are cut on a GPU: the tile of a program, and parts of k.
+"""How products are cut on a GPU: the tile of a program, and parts of k (split-K).
 
-A product of few tiles and a long k leaves cores idle. Then k is cut as well: programs
-make sums of their part of k, a second kernel adds these up in order, so results are the
-same each time. Which is best says a model in the rates of `xetl.devices`, as
-`explain()` has it for a kernel: the longest of the times of matrix units (or vector
-units), of the second cache, of memory and of its latency; docs/design/0005-xegpu.md
-says what it leaves out, and why there is no stream-K.
+A product of few tiles and a long k leaves cores idle. Then k is cut as well: each
+program sums its part of k, and a second kernel adds the parts in order, so that results
+are the same each time. A model chooses the cut, from the rates of `xetl.devices`, as in
+`explain()` of a kernel. The time of a product is the longest of the times of the matrix
+units (or vector units), the L2 cache, memory and its latency.
+docs/design/0005-xegpu.md says what the model leaves out, and why there is no stream-K.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ STEP = 32
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COLUMNS = (16, 32, 64, 128, 256)
 _LEAST_ROWS, _LEAST_COLUMNS = 64, 32
-"""Smaller tiles than this are not made just to have more programs."""
+"""The least tile that is chosen in order to have more programs."""
 
 _LEAST_PART = 256
-"""Steps of k that a part has at least."""
+"""The least steps of k of a part."""
 
 _SUBGROUP = (32, 64)
 """Rows and columns of a subgroup of a large tile."""
 
 _AHEAD = 4
-"""Steps that are asked for in advance."""
+"""Steps that are prefetched."""
 
 _FILL = 2
-"""Latencies of memory that a program waits for at its begin and its end."""
+"""Latencies of memory that a program waits for at its beginning and its end."""
 
 _LAUNCH = 5e-6
 """Seconds that one more kernel takes. [assumed]"""
 
 _ALIKE = 1.05
-"""Times that differ less are taken for equal."""
+"""Times whose ratio is at most this count as equal."""
 
 _FULL = 2
-"""Programs a core that a product should have: one computes while another begins."""
+"""Programs for each core: one computes while another begins."""
 
 _BYTES_OF_SUMS = 4
 
 
 @record(frozen=True)
 class Gpu:
-    """Where a product runs: the kind of device, a card with it, and its cores."""
+    """The GPU of a product: the kind of device, a card with it, and its cores."""
 
     device: Device
     card: Card
@@ -63,9 +63,9 @@ class DeviceTiles(NamedTuple):
     """The tile of a program, and the steps of k that one program does.
 
     Attributes:
-        rows: of the tile.
-        columns: of the tile.
-        part: steps of k; not less than k where all are done by one program.
+        rows: rows of the tile.
+        columns: columns of the tile.
+        part: steps of k of a program; k or more if k is not cut.
     """
 
     rows: int
@@ -74,11 +74,11 @@ class DeviceTiles(NamedTuple):
 
 
 def find_gpu(target: str, cores: int) -> Gpu:
-    """A device with so many cores; what is emulated runs what Data Center GPU Max does.
+    """Return the GPU of a target. An emulated one counts as Data Center GPU Max.
 
     Args:
-        target: as `xetl.devices` names it.
-        cores: that it has.
+        target: its name in `xetl.devices`.
+        cores: the number of its cores.
     """
     device = find_device(target)
     if not device.cards:
@@ -97,27 +97,27 @@ class Product:
     dtype: DType
 
     def programs(self, tiles: DeviceTiles) -> int:
-        """The programs of all tiles and parts."""
+        """Return the number of programs: all tiles and parts of all matrices."""
         of_one = cdiv(self.m, tiles.rows) * cdiv(self.n, tiles.columns)
         return of_one * self.parts(tiles) * self.matrices
 
     def parts(self, tiles: DeviceTiles) -> int:
-        """How many programs share a tile."""
+        """Return the number of parts of k: programs that share a tile."""
         return max(1, cdiv(self.k, tiles.part))
 
 
 def choose_device_tiles(
     product: Product, gpu: Gpu, *, may_split: bool = True
 ) -> DeviceTiles:
-    """The plan that takes least time.
+    """Return the plan that takes the least time.
 
-    Of plans that take about the same: one without parts of k, then one with two
-    programs for each core, then the one with the largest tile.
+    Of plans with about the same time, prefer fewer parts of k, then up to two programs
+    for each core, then the largest tile.
 
     Args:
-        product: what is computed.
-        gpu: where.
-        may_split: whether parts of k may be made by several programs.
+        product: the product.
+        gpu: the GPU that computes it.
+        may_split: whether k may be cut.
     """
     plans = list(_plans(product, may_split=may_split))
     times = [seconds(product, plan, gpu) for plan in plans]
@@ -143,13 +143,13 @@ def _plans(product: Product, *, may_split: bool) -> Iterator[DeviceTiles]:
 
 
 def _sizes(sizes: tuple[int, ...], extent: int, least: int) -> list[int]:
-    """Sizes of a tile up to the first that is large enough."""
+    """Return the sizes from ``least`` to the first that holds the extent."""
     largest = next((size for size in sizes if size >= extent), sizes[-1])
     return [size for size in sizes if min(least, largest) <= size <= largest]
 
 
 def seconds(product: Product, tiles: DeviceTiles, gpu: Gpu) -> float:
-    """What a product takes by a plan, at least."""
+    """Return the least time of a product with a plan, in seconds."""
     speed, kept, size = gpu.device.speed, gpu.device.sustained, product.dtype.bits // 8
     clock = gpu.card.gigahertz * 1e9
     depth = min(product.k, tiles.part)
@@ -181,7 +181,7 @@ def seconds(product: Product, tiles: DeviceTiles, gpu: Gpu) -> float:
     parts = product.parts(tiles)
     if parts == 1:
         return longest
-    # Written once and read once.
+    # The parts are written once and read once.
     moved = 2 * parts * sums
     rate = cache2 if moved <= gpu.card.cache_bytes else memory
     return longest + _LAUNCH + moved / rate

@@ -1,7 +1,7 @@
-"""Products by weights of 4 bits, in groups (``linear_int4``).
+"""Products with weights of 4 bits, in groups (``linear_int4``).
 
-Source: Frantar et al., "GPTQ", arXiv 2210.17323; torch's ``_weight_int4pack_mm``, whose
-numbers these are, in a layout that needs no packing function.
+Source: Frantar et al., "GPTQ", arXiv 2210.17323. The numbers are those of torch's
+``_weight_int4pack_mm``; the layout needs no packing function.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from xetl.xetile import Array, Vector, constexpr
 _NAME = "linear_int4"
 _ROWS, _COLUMNS = (1, 2, 4, 8, 16, 64), (16, 32, 64, 128, 256, 512, 1024)
 _FEW = 4
-"""Rows that are summed at once, or that f32 multiplies: bf16 costs more to make than it
-saves."""
+"""The most rows that `int4_rows` sums at once."""
 _MOST = 8
-"""Rows that are summed without a product. Without AVX-512 all are: what a product gains
-it loses where its weights go through memory ([measured] Zen 3)."""
+"""The most rows that `int4_rows` computes. Without AVX-512 it computes any number: a
+product loses its gain by writing the converted weights ([measured] Zen 3)."""
 _PROGRAMS = 4
-"""That share the columns then: not more, so that long rows of bytes are streamed."""
+"""Programs of `int4_rows` that share the columns: few, so that they stream long rows of
+bytes."""
 _PART = 16
-"""Rows of bytes, each a stream from memory: 64 of them take three times as long as 16
-([measured] Zen 3, one row, 4096 columns)."""
+"""Rows of bytes that `int4_rows` sums at once, each a stream from memory: 64 of them
+take three times as long as 16 ([measured] Zen 3, one row, 4096 columns)."""
 _WIDEST = 128
-"""Columns of a tile of a product."""
+"""The most columns of a tile of a product."""
 _JOINED = 64
-"""Halves of groups up to here are one product: both fit in L1 or near it."""
+"""The two halves of a group up to this size are one product: both fit in or near L1."""
 _STEP = 16
 """Rows of bytes that a GPU multiplies at once.  [measured] ocloc 26.27, pvc: 846
 instructions a step of 16 x 64 bytes and 16 rows of input, no spill (64 rows: 8,704
@@ -77,18 +77,18 @@ def int4_product(
 
     Args:
         x: (m, k).
-        weight: (k / 2, n); of each group the lower halves of bytes are its first HALF
-            rows, the upper ones the others.
+        weight: (k / 2, n). The lower halves of the bytes of a group are its first HALF
+            rows of q, the upper halves are the other rows.
         scales: (groups, n).
-        zeros: the same, or None.
+        zeros: (groups, n), or None.
         bias: (n,) or None.
         out: (m, n).
-        ACC: the dtype that is summed in.
-        FACTORS: the dtype that is multiplied.
+        ACC: the dtype of the sums.
+        FACTORS: the dtype of the factors.
         HALF: half of a group.
         BM: rows of a tile.
-        BN: its columns.
-        STEP: rows of ``weight`` at once, a divisor of HALF; None: a group.
+        BN: columns of a tile.
+        STEP: rows of ``weight`` in one product, a divisor of HALF. None: a whole group.
     """
     m, n = xetile.program_id(1) * BM, xetile.program_id(0) * BN
     acc = xetile.zeros((BM, BN), ACC)
@@ -103,7 +103,7 @@ def int4_product(
                 part = xetile.tile_mma(two, (pairs >> 4).to(FACTORS), part)
                 total = total + (one.to(ACC) + two.to(ACC)).sum(1, keepdims=True)
         else:
-            # As 32 bits, a byte becomes a float in one step more.
+            # As i32, a number needs only one more step to become a float.
             pairs = take(weight, [g * HALF, n], (HALF, BN), xetile.i32)
             low, high = (pairs & 15).to(FACTORS), (pairs >> 4).to(FACTORS)
             both = take(x, [m, 2 * g * HALF], (BM, 2 * HALF), FACTORS)
@@ -130,7 +130,7 @@ def scaled_group(
     ACC: constexpr,
     BN: constexpr,
 ) -> Vector:
-    """Products of a group, scaled; ``total`` are the sums of its numbers."""
+    """Scale the product of a group; ``total`` has the sums of its rows of x."""
     scale = take(scales, [g, n], (1, BN), ACC)
     shift = -8 * scale
     if zeros is not None:
@@ -153,15 +153,15 @@ def int4_rows(
     BN: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """The same for few rows: weights become floats in registers, where they meet all.
+    """`int4_product` for few rows: weights are converted in registers, for all rows.
 
-    Args: as of `int4_product`, but for
+    Args: as for `int4_product`, except for
         PART: rows of bytes that are summed at once, a divisor of HALF.
         BN: columns whose sums stay in registers.
         WIDTH: columns of a program.
     """
     m, n = xetile.program_id(1) * BM, xetile.program_id(0) * WIDTH
-    factors = xetile.slm((BM, 2 * PART), ACC)  # numbers are read from it without tests
+    factors = xetile.slm((BM, 2 * PART), ACC)  # read without bounds checks
     acc = xetile.slm((BM, WIDTH), ACC)
     put(xetile.zeros((BM, WIDTH), ACC), acc, [0, 0])
     for first in range(0, weight.shape[0], PART):
@@ -201,9 +201,9 @@ def linear_int4(
 ) -> Any:
     """``input @ w.T + bias`` with ``w[j, i] = (q[j, i] - 8) * scales + zeros``.
 
-    The numbers q are 0 to 15; scales and zeros are those of the group of i, and of j.
-    A group is ``k / groups`` numbers beside each other. In memory, two numbers that are
-    half a group apart share a byte: of q, (n, k) of NumPy, ``weight`` is ::
+    The numbers q are 0 to 15. Each row j has one scale and one zero for each group of
+    ``k / groups`` neighbouring numbers. In memory, two numbers that are half a group
+    apart share a byte. For a NumPy array q, (n, k), compute ``weight`` so ::
 
         parts = q.T.reshape(groups, 2, k // groups // 2, n)
         weight = (parts[:, 1] << 4 | parts[:, 0]).reshape(k // 2, n)
@@ -212,10 +212,11 @@ def linear_int4(
     Args:
         input: (..., k); f16, bf16, f32 or f64, from any library as for `matmul`.
         weight: (k / 2, n), u8.
-        scales: (groups, n); a float dtype of 32 bits or less, so are the next ones.
+        scales: (groups, n); a float dtype of 32 bits or less, as ``zeros`` and
+            ``bias``.
         zeros: (groups, n), or None for 0.
         bias: (n,) or None.
-        out: (..., n), where the result goes, of any float dtype.
+        out: the array that gets the result: (..., n), of any float dtype.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
@@ -247,7 +248,7 @@ def linear_int4(
 def cut_int4(
     x: Operand, m: int, n: int, half: int
 ) -> tuple[Kernel, Grid, tuple[Any, ...]]:
-    """The kernel for m rows and n columns, its grid and its constants."""
+    """Return the kernel for m rows and n columns, its grid and its constants."""
     registers, lanes = vectors_of(x)
     is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
     rows, sums = smallest(_ROWS, m), SUMS[x.dtype]
@@ -262,8 +263,7 @@ def cut_int4(
         constants = (sums, half, gcd(half, _PART), rows, block, columns)
     else:
         kernel, columns = int4_product, min(smallest(_COLUMNS, n), _WIDEST)
-        factors = sums if rows <= _FEW else x.dtype
-        constants = (sums, factors, half, rows, columns)
+        constants = (sums, x.dtype, half, rows, columns)
     return kernel, (cdiv(n, columns), cdiv(m, rows), 1), constants
 
 
@@ -274,7 +274,7 @@ def _check(
     zeros: Operand | None,
     bias: Operand | None,
 ) -> int:
-    """The number of groups; a LaunchError if operands do not fit."""
+    """Return the number of groups; raise a LaunchError if the operands do not fit."""
     k = x.shape[-1] if x.shape else 0
     fits = weight.ndim == scales.ndim == 2 and weight.shape[0] * 2 == k > 0
     groups = scales.shape[0] if fits else 0

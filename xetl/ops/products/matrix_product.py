@@ -1,7 +1,7 @@
-"""``xetl.ops.matmul``, and ``linear`` and ``bmm``, products by torch's other names.
+"""``xetl.ops.matmul``, and ``linear`` and ``bmm``, which are products as well.
 
-A call is planned once for its shapes, strides and dtypes (`plans`); the next one like
-it finds the plan, takes the same views of its arrays and launches.
+The first call with some shapes, strides and dtypes makes a plan (`plans`). The next
+call like it finds the plan, takes the same views of its arrays and launches.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from xetl.ops.rows import reductions
 from xetl.prepacked import Prepacked
 from xetl.records import record
 from xetl.runtime.arrays import locate
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.overlap import overlap
 from xetl.runtime.shortcuts import Shortcuts
 from xetl.runtime.tensors import hide_from_dynamo, needs_derivative, note_written
@@ -43,9 +43,9 @@ from xetl.settings import config
 
 @record()
 class _Known:
-    """An operand that came before, and what backends keep for it.
+    """An operand of an earlier call, and the packed copies that backends keep of it.
 
-    The array itself is not kept alive: with it goes what is packed.
+    It does not keep the array alive. The copies are freed with the array.
     """
 
     array: weakref.ref[Any]
@@ -56,7 +56,10 @@ _known: dict[int, _Known] = {}
 
 
 def reused(operand: Any) -> Prepacked | None:
-    """What stands for an operand that came before and is constant, else None."""
+    """Return the prepacked form of an operand, if it is constant and seen before.
+
+    Otherwise return None.
+    """
     if type(operand) is not np.ndarray or operand.flags.writeable:
         return None
     if not config.reuse_constants:
@@ -69,35 +72,33 @@ def reused(operand: Any) -> Prepacked | None:
     return None
 
 
+@errors_at_caller
 def prepack(b: Any) -> Prepacked:
     """Prepare an operand of products that does not change: backends pack it once.
 
-    To be given in place of ``b``, to `matmul`, `linear` and kernels of one's own.
-    Nothing is done at once: the first launch of a kernel that packs ``b`` keeps the
-    packed copy, and the next ones read that; kernels that read it in the same
-    arrangement share it. Where nothing is packed (another backend, products of up to
-    four rows, batches of b) it is simply the array. Several threads may use it at once.
+    Pass the result in place of ``b`` to `matmul`, `linear` and your own kernels.
+    `prepack` itself packs nothing. The first launch of a kernel that packs ``b`` keeps
+    the packed copy, and later launches read it; kernels with the same layout share it.
+    Where nothing is packed (another backend, products of up to four rows, batches of b)
+    the result acts as the array. Several threads may use it at once.
 
     Do not change the elements of ``b`` afterwards: some kernels would read the old
     ones, others the new ones. A copy lives as long as the kernel that reads it and the
-    object returned.
+    returned object.
 
     Args:
-        b: an array as kernels take them, of any shape and dtype.
+        b: an array that kernels take, of any shape and dtype.
 
     Returns:
-        What stands for ``b``, with its ``shape``, ``ndim`` and ``dtype``.
+        An object that stands for ``b``, with its ``shape``, ``ndim`` and ``dtype``.
 
     Raises:
         LaunchError: it is no array, or one that kernels cannot read (X0805).
     """
-    try:
-        if not isinstance(b, Prepacked):
-            locate(b, "b")
-            b = Prepacked(b)
-    except XetlError as error:
-        raise at_caller(error) from None
-    return b
+    if isinstance(b, Prepacked):
+        return b
+    locate(b, "b")
+    return Prepacked(b)
 
 
 hide_from_dynamo(prepack)
@@ -114,13 +115,13 @@ def _rule(
     bias: ArrayLike | None = None,
     activation: str | None = None,
 ) -> Call:
-    """What torch is told of a product: its shape and dtype."""
+    """Return the shape and dtype of a product, for torch."""
     shape = result_shape(a.shape, b.shape)
     return Call((result(shape, dtypes_of(a.dtype, b.dtype).result),), lambda made: [])
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    """``grad @ b.T``, ``a.T @ grad``, and grad summed where an operand is repeated."""
+    """Return ``grad @ b.T`` and ``a.T @ grad``, summed over broadcast dimensions."""
     a, b = context.saved
     needs = context.needs
     rows = a[None] if a.ndim == 1 else a
@@ -144,7 +145,7 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
 
 
 class _Product(Function):
-    """The product, whose results and launches are planned as `compute_product` says."""
+    """The product as an operator of torch; `compute_product` plans and launches it."""
 
     def _compute(self, values: list[Any], call: Arguments) -> Any:
         return compute_product(values, call, self.natives)
@@ -155,14 +156,17 @@ FUNCTIONS["xetl::matmul"] = _product
 
 
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
-    """The function whose arguments, in the order of `_rule`, another one gives."""
+    """Return the public function. ``arguments`` puts a call's arguments in order.
+
+    It returns those of `_rule`, and ``out``.
+    """
 
     def complete(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         return cast("Any", arguments)(*args, **kwargs)
 
     def recorded_like(call: Arguments) -> Any:
         if complete(*call)[3] is not None:
-            return None  # an activation, which torch records by itself
+            return None  # torch records the activation as a separate operator
         return again_of(_product, below, Completing(complete, complete), call)
 
     def called(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -204,34 +208,35 @@ def matmul(
     input: Any = None,
     other: Any = None,
 ) -> Any:
-    """``activation(a @ b + bias)``, shapes as torch's matmul.
+    """``activation(a @ b + bias)``, with the shapes of torch's matmul.
 
-    The operands are read where they are: transposed and strided ones are not copied.
-    Leading dimensions are batches and broadcast. Sums run in f32 (f64 for f64, i32 for
-    8-bit integers) and are rounded once, at the end.
+    The operands are read in place: transposed and strided ones are not copied. Leading
+    dimensions are batches and broadcast. Sums are computed in f32 (f64 for f64, i32 for
+    8-bit integers) and rounded once, at the end.
 
     Args:
         a: (..., m, k), or (k,); f16, bf16, f32, f64, i8 or u8. NumPy (bf16 by
             ml_dtypes), torch, memory of a device (USM), anything with ``__dlpack__``.
-        b: (..., k, n), or (k,); dtype of ``a``, but signed and unsigned bytes may
-            meet. Or what `prepack` made of it.
-        out: (..., m, n), where the result goes: any float dtype for float operands,
-            any number for integers. It must not share memory with another argument.
-        bias: (n,) (of one element if ``b`` is a vector), a row that is added to each
-            row; its dtype has no more bits than the sums.
+        b: (..., k, n), or (k,); dtype of ``a``, but i8 and u8 may be mixed. It may be
+            the result of `prepack`.
+        out: the array that gets the result, (..., m, n): any float dtype for float
+            operands, any dtype of numbers for integers. It must not share memory with
+            another argument.
+        bias: (n,), or one element if ``b`` is a vector; it is added to each row. Its
+            dtype has no more bits than the sums.
         activation: ``"relu"``, ``"gelu"`` (the exact one), ``"silu"``, ``"sigmoid"``,
             ``"tanh"`` or None.
         input: torch's name of ``a``.
         other: torch's name of ``b``.
 
     Returns:
-        ``out``, or a new array of the library ``a`` is from: (..., m, n), without m
-        where ``a`` is a vector and without n where ``b`` is one; the dtype of ``a``,
-        i32 for bytes.
+        ``out``, or a new array of the library of ``a``: (..., m, n), without m if ``a``
+        is a vector and without n if ``b`` is a vector. Its dtype is that of ``a``, or
+        i32 for 8-bit integers.
 
     Raises:
-        LaunchError: shapes (X0827) or dtypes (X0828) do not fit, there is no such
-            activation (X0829), ``out`` shares memory (X0807) or is read-only (X0806).
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit, the activation does
+            not exist (X0829), ``out`` shares memory (X0807) or is read-only (X0806).
 
     >>> matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32))[0, 0].item()
     3.0
@@ -247,16 +252,16 @@ def compute_product(
     *,
     is_turned: bool = False,
 ) -> Any:
-    """``activation(a @ b + bias)``, of which torch keeps no trace.
+    """Return ``activation(a @ b + bias)``; torch does not record it.
 
     Args:
         values: a, b, bias, activation and out.
         call: the arguments of the function that was called.
-        natives: which answer calls like this one from now on.
+        natives: the native functions that do the next calls like this one.
         is_turned: whether ``b`` is transposed first.
 
     Raises:
-        LaunchError: as of `matmul`.
+        LaunchError: as for `matmul`.
     """
     a, b, bias, activation, out = values
     packed = b if isinstance(b, Prepacked) else reused(b)
@@ -266,7 +271,7 @@ def compute_product(
         right = right.swapaxes(-1, -2)
     row = None if bias is None else as_numpy(bias, "bias")
     is_number = getattr(out, "ndim", None) == 0
-    # Kernels need a dimension.
+    # Kernels need an array with at least one dimension.
     to = None if out is None else as_numpy(out.reshape(1) if is_number else out, "out")
     function = find_activation(activation)
     is_packed = packed is not None
@@ -281,7 +286,7 @@ def compute_product(
     else:
         made = new_result(a, plan.shape, plan.dtype)
         to = as_numpy(made if plan.shape else made.reshape(1), "out")
-    # A repeated call would not find out what is constant.
+    # The path of repeated calls does not look for constant operands.
     launched = None if config.reuse_constants else plan.recorder.begin(call)
     between = plan.method.run(left, right, to, row, packed, a, launched)
     objects, arrays = [a, b, bias, made], [left, right, row, to]
@@ -293,7 +298,7 @@ def compute_product(
 
 
 def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
-    """A kernel may be given one view twice; a product may not.
+    """Refuse an ``out`` that shares memory; a kernel would accept two equal views.
 
     Raises:
         LaunchError: ``out`` shares memory with another argument.
@@ -308,7 +313,7 @@ def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
 
 
 class _Linear(Function):
-    """`linear`, of which torch's operators know as a product."""
+    """`linear`, which is the operator of a product for torch."""
 
     def _compute(self, values: list[Any], call: Arguments) -> Any:
         x, weight, bias, out = values
@@ -324,7 +329,7 @@ class _Linear(Function):
 
 
 def _linear_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    """``grad @ weight``, ``grad.T @ input`` and the sum of all rows of grad."""
+    """Return ``grad @ weight``, ``grad.T @ input`` and the sum of all rows of grad."""
     x, weight = context.saved
     if weight.ndim == 1:
         grad = grad.unsqueeze(-1)
@@ -352,16 +357,16 @@ def _linear(
     """``input @ weight.T + bias``.
 
     Args:
-        input: (..., k); dtypes and libraries as of `matmul`.
+        input: (..., k); dtypes and libraries as for `matmul`.
         weight: (n, k), or (k,).
         bias: (n,) or None.
-        out: (..., n), where the result goes.
+        out: the array that gets the result: (..., n).
 
     Returns:
-        ``out``, or a new array: (..., n), without n where ``weight`` is (k,).
+        ``out``, or a new array: (..., n), without n if ``weight`` is (k,).
 
     Raises:
-        LaunchError: as of `matmul`.
+        LaunchError: as for `matmul`.
     """
 
 
@@ -370,7 +375,7 @@ linear = _Linear("linear", _linear, 1, _linear_backward, ("input", "weight")).pu
 
 
 def _named(error: XetlError, input: Any, weight: Any) -> XetlError:
-    """The error of `matmul` with the names of these arguments."""
+    """Return an error of `matmul` with the names of `linear` and its arguments."""
     shapes = [tuple(getattr(x, "shape", ())) for x in (input, weight)]
     if error.code == "X0827" and shapes[0][-1:] != shapes[1][-1:]:
         problem = f"`input` is {shapes[0]}, but `weight` is {shapes[1]}"
@@ -385,14 +390,15 @@ def _named(error: XetlError, input: Any, weight: Any) -> XetlError:
 
 
 class _Batches(Function):
-    """`bmm`, of which torch's operators know as a product."""
+    """`bmm`, which is the operator of a product for torch."""
 
     def _compute(self, values: list[Any], call: Arguments) -> Any:
         return compute_product(self.as_operator(values)[1], call, self.natives)
 
     def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
         x, y, out = values
-        if _rank(x) != 3 or _rank(y) != 3 or x.shape[0] != y.shape[0]:
+        are_arrays = hasattr(x, "shape") and hasattr(y, "shape")  # else matmul refuses
+        if are_arrays and (not _rank(x) == _rank(y) == 3 or x.shape[0] != y.shape[0]):
             problem = f"cannot multiply {tuple(x.shape)} by {tuple(y.shape)}"
             raise wrong_shape("bmm", problem, "pass (b, m, k) and (b, k, n)")
         return _product, [x, y, None, None, out]
@@ -412,7 +418,7 @@ def _bmm(input: ArrayLike, mat2: ArrayLike, *, out: ArrayLike = None) -> Any:
     """The products of two batches: (b, m, k) by (b, k, n).
 
     Raises:
-        LaunchError: they are no batches (X0827); else as of `matmul`.
+        LaunchError: they are no batches (X0827), or as for `matmul`.
     """
 
 
@@ -425,12 +431,9 @@ def _rank(x: Any) -> int:
 
 
 def _turned(weight: Any) -> Any:
-    """The transpose, of a library's own array where it has one."""
+    """Return the transpose, by ``mT`` of the array's library if it has this."""
     if _rank(weight) == 1:
         return weight
     if hasattr(weight, "mT"):
         return weight.mT
-    try:
-        return as_numpy(weight, "weight").T
-    except XetlError as error:
-        raise at_caller(error) from None
+    return errors_at_caller(as_numpy)(weight, "weight").T

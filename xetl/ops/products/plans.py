@@ -1,4 +1,4 @@
-"""How calls of `xetl.ops.matmul` are done: which views, which tiles, which launches."""
+"""Plans of calls of `xetl.ops.matmul`: the views, the tiles and the launches."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ from xetl.ops.calling.calls import (
 from xetl.ops.calling.declarations import check_bias, check_out, dtypes_of, result_shape
 from xetl.ops.calling.operands import Numbers, Shape, as_numpy, dtype_of, new_result
 from xetl.ops.calling.repeated import Recorder
-from xetl.ops.products.device_tiles import (
-    STEP,
-    DeviceTiles,
-    Product,
-    choose_device_tiles,
-    find_gpu,
-)
+from xetl.ops.products import device_tiles
 from xetl.ops.products.product import (
     ACTIVATIONS,
     part_of_product,
@@ -49,20 +43,20 @@ from xetl.runtime.usm import is_on_device
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COLUMNS = (16, 32, 64, 128, 256, 512, 1024)
 STREAMED = 4
-"""Up to so many rows the cpu reads B where it is, without packing it."""
+"""With up to 4 rows, the cpu backend reads B in place, without packing it."""
 
 _LOW = 32
-"""Up to so many rows it does so where nobody else packs B; then wider pieces of its
-rows are better, as long as the tile stays in the first cache or little more."""
+"""With up to 32 rows, it does so too if B is not prepacked. Wider pieces of B's rows
+are faster then, as long as the tile stays in L1 or is little larger."""
 
 _ENOUGH = 8
-"""Programs that keep a few threads busy to the end."""
+"""The number of programs that keep a few threads busy to the end."""
 
 _LEAST = 64
-"""Smaller tiles than this are not made just to have more programs."""
+"""The least tile that is chosen in order to have more programs."""
 
 _LEAST_LOW = 128
-"""Nor narrower ones where B is streamed: shorter pieces of f32 are packed."""
+"""The least columns of a tile if B is streamed: shorter pieces of f32 are packed."""
 
 
 class Tiles(NamedTuple):
@@ -81,25 +75,25 @@ def choose_tiles(
     b_by_columns: bool = False,
     b_is_packed: bool = False,
 ) -> Tiles:
-    """The tile for products (m, k) by (k, n).
+    """Return the tile for products (m, k) by (k, n).
 
-    * Up to 4 rows: all of them, by 1024 columns (128 if B is contiguous along k): B is
-      read once, in pieces of its rows that are long enough for memory to stream.
-    * Up to 32 rows: all of them, by 512 columns (128 at least), if B's rows are
-      contiguous and it is not packed: then its rows are streamed as well.
-    * Few columns: no wider than they are, in powers of two from 16; M is split.
-    * Otherwise 256 x 256, less for smaller matrices; then halved, rows first and not
-      below 64, until there are 8 programs. On a CPU the tile is not what registers and
-      caches see, so this only balances the load; columns are kept longest, for B is
-      packed by tiles of columns and packs are shared between kernels whose tiles are
-      equally wide (`xetl.ops.prepack`).
+    * Up to 4 rows: all rows by 1024 columns (128 if B is contiguous along k). B is read
+      once, in pieces of its rows that are long enough for memory to stream.
+    * Up to 32 rows: all rows by 512 columns (at least 128), if B's rows are contiguous
+      and B is not prepacked. Then its rows are streamed as well.
+    * Few columns: the least power of two that holds them, from 16; M is split.
+    * Otherwise 256 x 256, less for smaller matrices. The tile is halved until there are
+      8 programs: rows first, not below 64. On a CPU this only balances the load,
+      because the backend blocks the tile again for registers and caches. Columns are
+      kept longest: B is packed by tiles of columns, and kernels with tiles of the same
+      width share the packed copy (`xetl.ops.prepack`).
 
     Args:
         m: rows of the result.
-        n: its columns.
-        matrices: how many results there are.
+        n: columns of the result.
+        matrices: the number of results.
         b_by_columns: whether B's columns are contiguous, not its rows.
-        b_is_packed: whether it may come prepacked, for tiles of 256 columns.
+        b_is_packed: whether B may be prepacked, for tiles of 256 columns.
     """
     rows = smallest(_ROWS, m)
     if rows <= STREAMED:
@@ -114,19 +108,21 @@ def choose_tiles(
 
 
 def cut_for_device(
-    values: Sequence[Numbers], work: Product, *, may_split: bool = False
-) -> DeviceTiles | None:
-    """How a product of some values is cut on a GPU; None: a CPU computes it."""
+    values: Sequence[Numbers], work: device_tiles.Product, *, may_split: bool = False
+) -> device_tiles.DeviceTiles | None:
+    """Return how a product of these arrays is cut on a GPU. Return None for a CPU."""
     gpu = choose_backend(values=values).cores()
     if gpu is None:
         return None
-    return choose_device_tiles(work, find_gpu(*gpu), may_split=may_split)
+    return device_tiles.choose_device_tiles(
+        work, device_tiles.find_gpu(*gpu), may_split=may_split
+    )
 
 
-def tiles_of_device(work: Product, cut: DeviceTiles) -> Tiles:
-    """The same, and the grid, where k is not cut."""
+def tiles_of_device(work: device_tiles.Product, cut: device_tiles.DeviceTiles) -> Tiles:
+    """Return the tile of a cut without parts of k, with its grid."""
     grid = (cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.matrices)
-    return Tiles(cut.rows, cut.columns, STEP, grid)
+    return Tiles(cut.rows, cut.columns, device_tiles.STEP, grid)
 
 
 def _balanced(
@@ -147,20 +143,20 @@ def _up_to(widest: int) -> tuple[int, ...]:
 
 
 def smallest(sizes: tuple[int, ...], extent: int) -> int:
-    """The first that is large enough, else the last."""
+    """Return the first size that holds the extent, or else the last one."""
     return next((size for size in sizes if size >= extent), sizes[-1])
 
 
 @record(frozen=True)
 class Method:
-    """Which launches make a product.
+    """The launches of a product.
 
     Attributes:
-        swaps: whether the kernel makes the transposed product: then b comes first.
-        packs: whether b may come prepacked.
-        launch: of a, b, out and bias, in the kernel's order; if there are parts of k,
-            of the parts, out and bias.
-        parts: what makes them; of a, b and the parts.
+        swaps: whether the kernel computes the transposed product, with b before a.
+        packs: whether b may be prepacked.
+        launch: takes a, b, out and bias, in the kernel's order. If k is cut, it takes
+            the parts, out and bias.
+        parts: if k is cut, the launch that computes the parts: takes a, b, the parts.
         sums: shape and dtype of the parts.
     """
 
@@ -183,16 +179,16 @@ class Method:
         """Compute the product; its launches are added to ``launched``.
 
         Args:
-            a: as NumPy has it; so are the next ones.
+            a: the array as NumPy's, as all arrays here.
             b: the array, prepacked or not.
-            out: where the product goes.
-            bias: or None.
-            packed: what b was packed to.
-            like: of whose library arrays between launches are.
+            out: the array that gets the product.
+            bias: the bias or None.
+            packed: the prepacked b, or None.
+            like: an array of the library that temporary arrays belong to.
             launched: see above.
 
         Returns:
-            What one launch handed to the next.
+            The temporary arrays between the launches.
         """
         if out.size == 0:
             return []
@@ -211,13 +207,13 @@ class Method:
 
 @record()
 class ProductPlan:
-    """How calls of one kind are done.
+    """The plan of all calls with the same shapes, strides and dtypes.
 
     Attributes:
-        shape: of the result.
-        dtype: of a new result.
-        method: computes it.
-        recorder: says which calls are recorded.
+        shape: the shape of the result.
+        dtype: the dtype of a new result.
+        method: the launches.
+        recorder: decides which calls are recorded.
     """
 
     shape: Shape
@@ -235,15 +231,15 @@ def make_plan(
     is_number: bool,
     is_packed: bool,
 ) -> ProductPlan:
-    """Check a call, and decide how calls of its kind are done.
+    """Check a call, and make the plan of calls like it.
 
     Args:
-        a: see `xetl.ops.matmul`; so are the next ones.
+        a: see `xetl.ops.matmul`, also for the others.
         b: the array, prepacked or not.
-        out: of one dimension where the user gave one without dimensions.
-        bias: or None.
-        activation: or None.
-        is_number: whether ``out`` has no dimensions.
+        out: the array or None; it has one dimension if the user's has none.
+        bias: the bias or None.
+        activation: its name or None.
+        is_number: whether the user's ``out`` has no dimensions.
         is_packed: whether b is prepacked.
 
     Raises:
@@ -271,10 +267,10 @@ def make_plan(
 
 
 def find_activation(name: object) -> object:
-    """The function that a kernel applies to its sums; None for None.
+    """Return the function of an activation's name, or None for None.
 
     Raises:
-        LaunchError: there is none of that name.
+        LaunchError: there is no activation of this name.
     """
     if name is None:
         return None
@@ -299,15 +295,16 @@ def choose_method(
     is_scaled: bool = False,
     may_split: bool = False,
 ) -> Method:
-    """Choose views and tiles, and whether the launch is given alpha and beta.
+    """Choose views and tiles; with ``is_scaled`` the launch takes alpha and beta.
 
-    * One b for a whole batch: one product with all rows.
-    * More than four rows, but not columns: the transposed product, in which b (our a)
-      is streamed as it lies in memory. So it is if a few rows that are not contiguous
-      meet one column (``X.T @ y``, f64, 100,000 steps: 150 us, not 1000).
-    * A single column is given to the kernel as a row: only so can it tell that its
-      elements are neighbours.
-    * On a GPU, parts of k by several programs where that is faster, if ``may_split``.
+    * If the whole batch has one b, it is one product with all rows.
+    * With more than 4 rows and at most 4 columns, it is the transposed product, in
+      which b (our a) is streamed in the order of memory. The same holds if a's columns
+      are contiguous and b is one column (``X.T @ y``, f64, 100,000 steps: 150 us, not
+      1000).
+    * The kernel gets a single column as a row: only then does it know that the elements
+      are contiguous.
+    * On a GPU with ``may_split``, several programs share k if that is faster.
     """
     views = as_matrices(a, b)
     folded = fold_rows(*seen((a, b, out), views))
@@ -330,15 +327,15 @@ def choose_method(
     view_a, view_b, view_out = views
     order = (view_b, view_a) if swaps else (view_a, view_b)
     ones = () if is_scaled else (None, None)
-    work = Product(m, n, right.shape[-2], matrices, dtype_of(a, "a"))
-    # Arrays of the host are copied, as the parts would be.
+    work = device_tiles.Product(m, n, right.shape[-2], matrices, dtype_of(a, "a"))
+    # Arrays of the host are copied to the device, and the parts would be copied too.
     may_split = may_split and not loops and any(map(is_on_device, operands))
     cut = cut_for_device(operands, work, may_split=may_split)
     if cut is None:
         tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
     elif work.parts(cut) > 1:
         finish = (None, None, function, bias_dim)
-        started = (is_column, sums, cut.part, cut.rows, cut.columns, STEP)
+        started = (is_column, sums, cut.part, cut.rows, cut.columns, device_tiles.STEP)
         first, last = _in_parts(work, cut, (*order, view_out), started, finish)
         parts = work.matrices * work.parts(cut), m, n
         return Method(swaps, False, last, first, (parts, sums))
@@ -351,20 +348,20 @@ def choose_method(
 
 
 def _in_parts(
-    work: Product,
-    cut: DeviceTiles,
+    work: device_tiles.Product,
+    cut: device_tiles.DeviceTiles,
     views: Views,
     started: tuple[Any, ...],
     finish: tuple[Any, ...],
 ) -> tuple[Launch, Launch]:
-    """What makes sums of parts of k, and what makes the product of them.
+    """Return the launch that sums parts of k, and the launch that adds the parts.
 
     Args:
         work: the product.
         cut: its tiles and parts.
-        views: of a, b and out, as the kernels take them.
-        started: what the first kernel takes behind its arrays.
-        finish: of the second, but for its tile.
+        views: the views of a, b and out, in the order of the kernels.
+        started: the constants of the first kernel.
+        finish: the constants of the second kernel, without its tile.
     """
     left, right, out = views
     x, y, parts = cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.parts(cut)
@@ -377,7 +374,7 @@ def _in_parts(
 
 
 def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:
-    """Whether b is a column, and a's columns are contiguous, not its rows."""
+    """Return whether b is one column, and a's columns are contiguous, not its rows."""
     left, right = views[0](a), views[1](b)
     rows, steps = left.shape[-2:]
     beside, below = left.strides[-1], left.strides[-2]
@@ -388,7 +385,10 @@ def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:
 def _batched(
     arrays: Sequence[Numbers], views: Views, swaps: bool
 ) -> tuple[Views, Shape, int]:
-    """Views with the batch as the kernel takes it, the host's loops, its matrices."""
+    """Return the views with split batches, the host's loops, and the kernel's matrices.
+
+    See `split_batch`.
+    """
     left, right, out = seen(arrays, views)
     if swaps:
         left, right = right, left

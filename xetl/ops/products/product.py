@@ -1,7 +1,7 @@
 """The kernel behind `xetl.ops.matmul`: a product of matrices with a fused epilogue.
 
-A program makes a tile of one matrix of ``out``. Arrays of rank 3 and 4 are batches of
-matrices; an array of rank 2 is the same for all of the batch.
+A program computes a tile of one matrix of ``out``. Arrays of rank 3 and 4 are batches
+of matrices; all of the batch share an array of rank 2.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _SQRT_HALF = 0.7071067811865476
 
 @xetile.function
 def relu(v: Vector) -> Vector:
-    """0 below 0; NaN stays."""
+    """Return 0 for numbers below 0; NaN stays."""
     return xetile.where(v <= 0, 0, v)
 
 
 @xetile.function
 def gelu(v: Vector) -> Vector:
-    """The exact one, with the error function."""
+    """Return the exact gelu, with the error function."""
     return 0.5 * v * (1.0 + xetile.erf(_SQRT_HALF * v))
 
 
@@ -50,7 +50,7 @@ ACTIVATIONS = {
     "sigmoid": sigmoid,
     "tanh": tanh,
 }
-"""What ``activation=`` may name."""
+"""The functions that ``activation=`` can name."""
 
 
 @xetile.function
@@ -64,7 +64,7 @@ def accumulated(
     BN: constexpr,
     BK: constexpr,
 ) -> Vector:
-    """The tile of ``a @ b`` that begins at row m and column n; see `product`."""
+    """Return the tile of ``a @ b`` that begins at row m and column n; see `product`."""
     ta = xetile.init_tile(a, [m, 0], (BM, BK))
     tb = xetile.init_tile(b, [0, n], (BK, BN))
     acc = xetile.zeros((BM, BN), ACC)
@@ -88,7 +88,10 @@ def finish(
     ACTIVATION: constexpr,
     BIAS_DIM: constexpr,
 ) -> None:
-    """Store the tile at row m and column n of a matrix; see `product`."""
+    """Apply the epilogue to a tile, and store it at row m and column n; see `product`.
+
+    ``number`` is the index of the matrix in the batch.
+    """
     if alpha is not None:
         acc = acc * alpha
     if bias is not None:
@@ -124,18 +127,18 @@ def product(
 
     Args:
         a: (..., m, k).
-        b: (..., k, n), or (..., n, k) if it is turned; dtype of ``a``.
+        b: (..., k, n), or (..., n, k) if ``B_IS_TURNED``; dtype of ``a``.
         out: (..., m, n).
-        bias: what is added along dimension ``BIAS_DIM`` of each matrix: (n,) for 1,
-            (m,) for 0; or (..., m, n).
+        bias: a vector that is added along dimension ``BIAS_DIM`` of each matrix, (n,)
+            for 1 and (m,) for 0; or (..., m, n); or None.
         alpha: None for 1.
         beta: None for 1.
         ACTIVATION: a function of the accumulator, or None.
         BIAS_DIM: see ``bias``.
-        B_IS_TURNED: whether the transpose of ``b`` is meant.
-        ACC: the dtype that is summed in.
+        B_IS_TURNED: whether the matrices of ``b`` are transposed before the product.
+        ACC: the dtype of the sums.
         BM: rows of a program's tile.
-        BN: its columns.
+        BN: columns of the tile.
         BK: steps of k between two loads.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
@@ -161,11 +164,12 @@ def part_of_product(
 ) -> None:
     """``parts[i] = a[:, part of k] @ b[part of k, :]``; one matrix after the other.
 
-    What is not named here is as of `product`.
+    Arguments not named here are as for `product`.
 
     Args:
         parts: (matrices * parts of k, m, n), of ``ACC``.
-        PART: steps of k; a constant, so that places are known to fit block messages.
+        PART: steps of k of a part. It is a constant, so that the compiler knows that
+            the offsets are aligned for block messages.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     place = xetile.program_id(2)
@@ -194,9 +198,9 @@ def sum_of_parts(
     BM: constexpr,
     BN: constexpr,
 ) -> None:
-    """What `product` makes of its sums, of sums in parts: these are added in order.
+    """Add the parts of the sums in order, then apply the epilogue of `product`.
 
-    ``parts`` is (matrices * parts, m, n); all else is as of `product`.
+    ``parts`` is (matrices * parts, m, n); the other arguments are as for `product`.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     number = xetile.program_id(2)

@@ -1,4 +1,4 @@
-"""Steps that multiply matrices: operands, and how the launch sees them."""
+"""Steps that multiply matrices: operands, and their views in a launch."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from xetl.ops.products.plans import choose_method
 
 
 class Seen(NamedTuple):
-    """An operand, and how a launch sees it."""
+    """An operand, and its view in a launch."""
 
     operand: Operand
     view: View = itself
 
     def turned(self) -> Seen:
-        """The transpose."""
+        """Return the transpose."""
         return Seen(self.operand, chain(self.view, transposed))
 
 
 def each_row(bias: Operand | None, shape: Shape) -> Seen | None:
-    """A number for each row of matrices (..., m, n), as `multiply` adds it."""
+    """Return a bias (m,) as `multiply` adds it to the rows of matrices (..., m, n)."""
 
     def view(array: Numbers) -> Numbers:
         return np.broadcast_to(array[:, None], shape, subok=True)
@@ -47,9 +47,9 @@ def multiply(
         a: (..., m, k).
         b: (..., k, n).
         to: (..., m, n).
-        added: (n,), or as ``to``; with scales it may be what ``to`` has already. None:
-            nothing.
-        scales: see above.
+        added: (n,), or the shape of ``to``, or None. With scales it may be ``to``
+            itself.
+        scales: the factors of the product and of ``added``, or None.
 
     Returns:
         The launch.

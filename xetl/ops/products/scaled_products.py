@@ -1,4 +1,4 @@
-"""Products of experts (``grouped_mm``) and of 8-bit numbers (``scaled_mm``).
+"""Products of groups (``grouped_mm``) and of 8-bit numbers (``scaled_mm``).
 
 Source: torch.nn.functional.grouped_mm; Shazeer et al., arXiv 1701.06538; Dettmers et
 al., "LLM.int8()", arXiv 2208.07339.
@@ -58,7 +58,7 @@ def scaled_product(
         scale_b: (n,), or (1,) for all columns.
         bias: (n,) or None.
         out: (m, n).
-        SUMS: the dtype that products are summed in; tiles are as of `product`.
+        SUMS: the dtype of the sums. The tile is as for `product`.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     acc = accumulated(a, b, m, n, SUMS, BM, BN, BK).to(xetile.f32)
@@ -98,9 +98,9 @@ def grouped_product(
     BN: constexpr,
     BK: constexpr,
 ) -> None:
-    """A product for each group, of the rows up to its end; see `grouped_mm`.
+    """The product of each group, whose rows end at ``ends[group]``; see `grouped_mm`.
 
-    Any group may have all rows, so there are programs for these; most find none.
+    Any group may have all rows. So each has programs for all rows, and most return.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     group = xetile.program_id(2)
@@ -121,15 +121,16 @@ def grouped_mm(
 ) -> Any:
     """``out[rows] = mat_a[rows] @ mat_b[i]`` for the rows of each group i.
 
-    Group i has the rows from ``offs[i - 1]`` (0 for the first) to ``offs[i]``; none are
-    allowed. Of two matrices it is ``out[i] = mat_a[:, rows] @ mat_b[rows]``.
+    Group i has the rows from ``offs[i - 1]`` (0 for the first) to ``offs[i]``; a group
+    may be empty. If ``mat_b`` has two dimensions, the groups divide the summed
+    dimension: ``out[i] = mat_a[:, rows] @ mat_b[rows]``.
 
     Args:
-        mat_a: (t, k); f16, bf16, f32 or f64, from any library as for `matmul`. Or
-            (m, t).
-        mat_b: (groups, k, n), dtype of ``mat_a``. Or (t, n).
-        offs: (groups,), i32, not falling; the last one is t.
-        out: where the result goes.
+        mat_a: (t, k), or (m, t); f16, bf16, f32 or f64, from any library as for
+            `matmul`.
+        mat_b: (groups, k, n), or (t, n); dtype of ``mat_a``.
+        offs: (groups,), i32, in ascending order; the last one is t.
+        out: the array that gets the result.
 
     Returns:
         ``out``, or a new array: (t, n), or (groups, m, n).
@@ -152,7 +153,7 @@ def grouped_mm(
     groups, (rows, k), n = offs.shape[0], a.shape, b.shape[-1]
 
     def steps(made: Any) -> list[Step]:
-        # As tiles of groups that are equally large.
+        # Choose the tiles for groups of equal size.
         m, depth = (rows, cdiv(k, groups)) if by_depth else (cdiv(rows, groups), k)
         arrays = [array_of(x) for x in (a, b)]
         work = Product(m, n, depth, groups, a.dtype)
@@ -187,16 +188,16 @@ def scaled_mm(
     """``(input @ mat2) * scale_a * scale_b + bias``: a product of quantised numbers.
 
     Args:
-        input: (m, k); i8, or an 8-bit float (f8e4m3, f8e5m2), which are summed in i32
-            and f32.
-        mat2: (k, n), dtype of ``input``; the transpose of a weight (n, k) is read as it
-            is.
+        input: (m, k); i8, which is summed in i32, or an 8-bit float (f8e4m3, f8e5m2),
+            which is summed in f32.
+        mat2: (k, n), dtype of ``input``. The transpose of a weight (n, k) is read
+            without a copy.
         scale_a: (m,) or (m, 1), one for each row, or one for all; any float dtype of
-            32 bits or less; so are the next ones.
+            32 bits or less, as ``scale_b`` and ``bias``.
         scale_b: (n,) or (1, n), one for each column, or one for all.
         bias: (n,) or None.
-        out_dtype: of the result: f32 (None), f16 or bf16.
-        out: where the result goes.
+        out_dtype: the dtype of the result: f32 (None), f16 or bf16.
+        out: the array that gets the result.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.

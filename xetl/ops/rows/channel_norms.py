@@ -1,14 +1,15 @@
-"""``xetl.ops.group_norm`` and ``xetl.ops.batch_norm``: weights belong to channels.
+"""``xetl.ops.group_norm`` and ``xetl.ops.batch_norm``: each channel has a weight.
 
 Source: Wu and He, arXiv 1803.08494; Ioffe and Szegedy, arXiv 1502.03167.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xetl import xetile
+import numpy as np
+
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
@@ -20,213 +21,40 @@ from xetl.ops.calling.declarations import (
     Context,
     Operand,
     Step,
+    along_view,
     result,
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import (
+    LEAST,
     Shared,
     floats,
     no_wider,
     rows,
+    side_by_side,
     size_of,
+    sums_of,
     vectors_of,
     width_of,
 )
-from xetl.ops.matrices import put, take
+from xetl.ops.rows import channel_norm_kernels as kernels
+from xetl.ops.rows.grouped_columns import group_steps
 from xetl.ops.rows.normalization import norm_backward, norm_rows
-from xetl.xetile import Array, Vector, constexpr
 
 _NARROW = 64
-"""Columns of a piece of which there are two sums."""
+"""Columns of a piece with two sums for each column."""
 _WIDE = 1024
-"""Columns of a piece that nothing is summed of: pages are written one by one."""
+"""Columns of a piece without sums: 4 KB of f32, so pages are written one by one."""
 _ROWS = 64
-"""Of a program where channels are columns, whose numbers stay in the first cache."""
-
-
-@xetile.function
-def piece(x: Array, row: int, column: int, ACC: constexpr, WIDTH: constexpr) -> Vector:
-    """Some columns of a row."""
-    return take(x, [row, column], (1, WIDTH), ACC)
-
-
-@xetile.function
-def mean_of(x: Array, row: int, ACC: constexpr, WIDTH: constexpr) -> Vector:
-    """The mean of a row, (1, 1)."""
-    total = xetile.zeros((1, WIDTH), ACC)
-    for column in range(0, x.shape[1], WIDTH):
-        total = total + piece(x, row, column, ACC, WIDTH)
-    return total.sum(1, keepdims=True) / x.shape[1]
-
-
-@xetile.function
-def moments(
-    x: Array, row: int, eps: float, ACC: constexpr, WIDTH: constexpr
-) -> tuple[Vector, Vector]:
-    """The mean of a row, and 1 / sqrt(variance + eps), both (1, 1)."""
-    n, mean = x.shape[1], mean_of(x, row, ACC, WIDTH)
-    total = xetile.zeros((1, WIDTH), ACC)
-    whole = n // WIDTH * WIDTH
-    for column in range(0, whole, WIDTH):
-        d = piece(x, row, column, ACC, WIDTH) - mean
-        total = total + d * d
-    if whole < n:
-        d = piece(x, row, whole, ACC, WIDTH) - mean
-        # What is loaded besides the row is 0, not the mean.
-        d = xetile.where(xetile.arange(WIDTH)[None, :] < n - whole, d, 0.0)
-        total = total + d * d
-    variance = total.sum(1, keepdims=True) / n
-    return mean, xetile.rsqrt(variance + eps)
-
-
-@xetile.kernel
-def group_norm_rows(
-    x: Array,
-    groups: Array,
-    weight: Array | None,
-    bias: Array | None,
-    out: Array,
-    eps: float,
-    CHANNELS: constexpr,
-    GROUPS: constexpr,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` of each group.
-
-    Args:
-        x: (groups of all samples * CHANNELS, n).
-        groups: the same elements, (groups of all samples, CHANNELS * n).
-        weight: (GROUPS * CHANNELS,) or None.
-        bias: the same.
-        out: as ``x``.
-        CHANNELS: rows of a group.
-        ACC: the dtype that is computed in.
-        WIDTH: columns of a piece.
-    """
-    group = xetile.program_id(0)
-    first, channel = group * CHANNELS, group % GROUPS * CHANNELS
-    mean, r = moments(groups, group, eps, ACC, WIDTH)
-    for i in range(0, CHANNELS):
-        factor = r
-        if weight is not None:
-            factor = r * weight[channel + i].to(ACC)
-        shift = -mean * factor
-        if bias is not None:
-            shift = shift + bias[channel + i].to(ACC)
-        for column in range(0, x.shape[1], WIDTH):
-            y = piece(x, first + i, column, ACC, WIDTH) * factor + shift
-            put(y, out, [first + i, column])
-
-
-@xetile.kernel
-def group_norm_backward_rows(
-    grad: Array,
-    x: Array,
-    groups: Array,
-    weight: Array | None,
-    out: Array,
-    by_weight: Array,
-    by_bias: Array,
-    eps: float,
-    CHANNELS: constexpr,
-    GROUPS: constexpr,
-    ACC: constexpr,
-    WIDTH: constexpr,
-    WIDE: constexpr,
-) -> None:
-    """The gradient by x of each group, and each row's part of those by the others.
-
-    With h = (x - mean) / sqrt(variance + eps) and g = grad * weight it is
-    ``(g - mean(g) - h * mean(g * h)) / sqrt(variance + eps)``; see `group_norm_rows`.
-    ``by_weight`` and ``by_bias`` are (rows of x, 1).
-    """
-    group = xetile.program_id(0)
-    first, channel, n = group * CHANNELS, group % GROUPS * CHANNELS, x.shape[1]
-    mean, r = moments(groups, group, eps, ACC, WIDTH)
-    both, alone = xetile.zeros((1, 1), ACC), xetile.zeros((1, 1), ACC)
-    for i in range(0, CHANNELS):
-        weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
-        for column in range(0, n, WIDTH):
-            g = piece(grad, first + i, column, ACC, WIDTH)
-            h = piece(x, first + i, column, ACC, WIDTH) - mean
-            weights, biases = weights + g * h, biases + g
-        dw, db = r * weights.sum(1, keepdims=True), biases.sum(1, keepdims=True)
-        put(dw, by_weight, [first + i, 0])
-        put(db, by_bias, [first + i, 0])
-        if weight is not None:
-            dw = dw * weight[channel + i].to(ACC)
-            db = db * weight[channel + i].to(ACC)
-        both, alone = both + dw, alone + db
-    slope, shift = both * r * r / (CHANNELS * n), alone * r / (CHANNELS * n)
-    for i in range(0, CHANNELS):
-        factor = r
-        if weight is not None:
-            factor = r * weight[channel + i].to(ACC)
-        for column in range(0, n, WIDE):
-            v = piece(x, first + i, column, ACC, WIDE) - mean
-            g = piece(grad, first + i, column, ACC, WIDE)
-            put(g * factor - (v * slope + shift), out, [first + i, column])
-
-
-@xetile.kernel
-def batch_norm_rows(
-    x: Array,
-    mean: Array,
-    variance: Array,
-    weight: Array | None,
-    bias: Array | None,
-    out: Array,
-    eps: float,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` by channels.
-
-    ``x`` and ``out`` are (samples, channels, n), the others (channels,).
-    """
-    channel, sample = xetile.program_id(0), xetile.program_id(1)
-    source, to = x[sample], out[sample]
-    factor = xetile.rsqrt(variance[channel].to(ACC) + eps)
-    if weight is not None:
-        factor = factor * weight[channel].to(ACC)
-    shift = -mean[channel].to(ACC) * factor
-    if bias is not None:
-        shift = shift + bias[channel].to(ACC)
-    for column in range(0, source.shape[1], WIDTH):
-        y = piece(source, channel, column, ACC, WIDTH) * factor + shift
-        put(y, to, [channel, column])
-
-
-@xetile.kernel
-def batch_norm_columns(
-    x: Array,
-    mean: Array,
-    variance: Array,
-    weight: Array | None,
-    bias: Array | None,
-    out: Array,
-    eps: float,
-    ACC: constexpr,
-    ROWS: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """The same of channels that are columns: x and out are (samples, channels)."""
-    column, first = xetile.program_id(0) * WIDTH, xetile.program_id(1) * ROWS
-    factor = xetile.rsqrt(piece(variance, 0, column, ACC, WIDTH) + eps)
-    if weight is not None:
-        factor = factor * piece(weight, 0, column, ACC, WIDTH)
-    shift = -piece(mean, 0, column, ACC, WIDTH) * factor
-    if bias is not None:
-        shift = shift + piece(bias, 0, column, ACC, WIDTH)
-    for row in range(first, min(first + ROWS, x.shape[0])):
-        y = piece(x, row, column, ACC, WIDTH) * factor + shift
-        put(y, out, [row, column])
+"""Rows of a program if channels are columns; the numbers of its channels stay in L1."""
+_FEW = 8
+"""Channels of a channels-last array. For fewer, the derivative is faster along rows of
+a copy."""
 
 
 def _check(name: str, x: Operand, *others: Operand | None) -> DType:
-    """The dtype of x, whose channels others belong to.
+    """Return the dtype of x; check that the others have one number for each channel.
 
     Raises:
         LaunchError: shapes or dtypes do not fit.
@@ -246,10 +74,10 @@ def _check(name: str, x: Operand, *others: Operand | None) -> DType:
 
 
 def _grouped(x: Operand, num_groups: int) -> tuple[int, int, int]:
-    """Groups of all samples, channels of a group, elements of a channel.
+    """Return the groups of all samples, channels of a group, elements of a channel.
 
     Raises:
-        LaunchError: channels do not make up so many groups.
+        LaunchError: ``num_groups`` does not divide the number of channels.
     """
     channels = x.shape[1]
     if num_groups < 1 or channels % num_groups:
@@ -260,12 +88,44 @@ def _grouped(x: Operand, num_groups: int) -> tuple[int, int, int]:
 
 
 def _piece(x: Operand, n: int) -> int:
-    """Columns of a piece of n: sums of each fill half of the registers at most."""
+    """Return the columns of a piece of n: the sums fill at most half of the registers.
+
+    For 16-bit elements they fill a quarter, because the conversion to f32 needs
+    registers as well. [measured] Zen 4 as AVX2, 32 x 32 x 1024, 4 groups: bf16 249 us,
+    then 199; f32 would take 3 % longer.
+    """
     registers, lanes = vectors_of(x)
-    return width_of(cdiv(n, cdiv(n, registers // 2 * lanes))) if n else 1
+    parts = 2 * sums_of(x.dtype).bits // x.dtype.bits
+    return width_of(cdiv(n, cdiv(n, registers // parts * lanes))) if n else 1
 
 
-@function(results=3, by_rows=True)
+def _channels_last(x: Operand, least: int = 1) -> tuple[int, ...] | None:
+    """Return the order of dimensions of the result if x is channels-last, else None.
+
+    Also return None if x has fewer than ``least`` channels.
+    """
+    is_last = x.order is not None and x.order[-1] == 1 and x.shape[1] >= least
+    return (0, *range(2, x.ndim), 1) if is_last else None
+
+
+def _whole(
+    x: Operand, is_columns: bool, together: int = 1
+) -> tuple[View, Sequence[int]]:
+    """Return the view (samples, channels, n), or (rows, channels) if channels are last.
+
+    Also return the dimensions of x that become the last one of the view.
+
+    Args:
+        together: how many rows (of channels) become one row of the view.
+    """
+    samples, channels, n = *x.shape[:2], size_of(x.shape[2:])
+    if is_columns:
+        shape = samples * n // together, together * channels
+        return lambda a: np.moveaxis(a, 1, -1).reshape(shape), (1,)
+    return lambda a: a.reshape(samples, channels, n), range(2, x.ndim)
+
+
+@function(results=3)
 def group_norm_backward(
     grad: ArrayLike,
     input: ArrayLike,
@@ -273,23 +133,30 @@ def group_norm_backward(
     num_groups: int,
     eps: float,
 ) -> Any:
-    """The gradients by the input, and of each sample those by weight and bias."""
+    """The gradient of the input, and each sample's part of those of weight and bias."""
     acc, parts = SUMS[input.dtype], input.shape[:2]
-    found = result(input.shape, input.dtype), result(parts, acc), result(parts, acc)
+    order = _channels_last(input, _FEW)
 
     def steps(made: Any) -> Any:
         groups, channels, n = _grouped(input, num_groups)
+        if order is not None:
+            given = input, grad, weight, None, num_groups, eps
+            return group_steps(*given, *made)
         flat: View = lambda a: a.reshape(-1, n)
         column: View = lambda a: a.reshape(-1, 1)
         whole: View = lambda a: a.reshape(groups, -1)
+        x, moves = along_view(input, whole, *range(input.ndim))
+        g, more = along_view(grad, flat, *range(input.ndim))
         views = (flat, flat, whole, itself, flat, column, column)
         pieces = min(_piece(input, n), _NARROW), min(width_of(n), _WIDE)
         constants = (channels, num_groups, acc, *pieces)
         grid = (groups, 1, 1)
-        launch = Launch(group_norm_backward_rows, views, (), grid, constants)
-        return [Step(launch, (grad, input, input, weight, *made), (eps,))]
+        launch = Launch(kernels.group_norm_backward_rows, views, (), grid, constants)
+        step = Step(launch, (g, x, x, weight, *made), (eps,))
+        return [*moves, *more, step]
 
-    return Call(found, steps)
+    by_input = Operand("out", input.shape, input.dtype, order=order)
+    return Call((by_input, result(parts, acc), result(parts, acc)), steps)
 
 
 def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
@@ -304,17 +171,23 @@ def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
             "bias": found[2].flatten(),
         }
     if x.numel():
-        found: Any = group_norm_backward(grad.contiguous(), x, weight, groups, eps)
+        found: Any = group_norm_backward(grad, x, weight, groups, eps)
     else:
         found = grad, *[grad.new_zeros(x.shape[:2])] * 2
+    return _summed(context, weight, found)
+
+
+def _summed(context: Context, weight: Any, found: Any) -> Mapping[str, Any]:
+    """Return the gradients by name; sum the parts of those of weight and bias."""
     named = {"input": found[0]}
-    for name, parts in (("weight", found[1]), ("bias", found[2])):
-        if context.needs(name):
-            named[name] = parts.sum(0).to(context.dtype_of(name))
+    if context.needs("weight"):
+        named["weight"] = found[1].sum(0).to(weight.dtype)
+    if context.needs("bias"):
+        named["bias"] = found[2].sum(0).to(context.dtype_of("bias"))
     return named
 
 
-@function(backward=_group_backward, saves=["input", "weight"], by_rows=True)
+@function(backward=_group_backward, saves=["input", "weight"])
 def group_norm(
     input: ArrayLike,
     num_groups: int,
@@ -326,63 +199,101 @@ def group_norm(
 ) -> Any:
     """``(x - mean) / sqrt(variance + eps) * weight + bias`` of groups of channels.
 
-    Mean and variance are those of a group of a sample, over all of its elements.
-    Computed in f32 (f64 for f64) and rounded once.
+    Mean and variance are taken over all elements of a group of one sample. They are
+    computed in f32 (f64 for f64), and the result is rounded once.
 
     Args:
         input: (samples, channels, ...); f16, bf16, f32 or f64, from any library as for
             `softmax`.
-        num_groups: how many groups a sample has; it divides the channels.
-        weight: (channels,), any float dtype that has no more bits than is computed in;
+        num_groups: the number of groups; it divides the number of channels.
+        weight: (channels,), any float dtype with no more bits than the computation.
             None: ones.
-        bias: the same; None: zeros.
-        eps: keeps groups of equal elements from being divided by 0.
-        out: where the result goes: shape of ``input``, any float dtype.
+        bias: the same. None: zeros.
+        eps: prevents a division by 0 for groups of equal elements.
+        out: the array that gets the result: shape of ``input``, any float dtype.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     dtype = _check("group_norm", input, weight, bias)
     groups, channels, n = _grouped(input, num_groups)
+    order = _channels_last(input, _FEW) if n > 1 else None
 
     def steps(made: Any) -> Any:
+        if order is not None:
+            return group_steps(input, None, weight, bias, num_groups, eps, *made)
         flat: View = lambda a: a.reshape(-1, n)
         whole: View = lambda a: a.reshape(groups, -1)
         grid, acc = (groups, 1, 1), SUMS[dtype]
+        x, moves = along_view(input, whole, *range(input.ndim))
         if n == 1:
             each: View = lambda a: a.reshape(-1, num_groups, channels)
             own: View = lambda a: a.reshape(num_groups, channels)
-            operands, one = (input, weight, bias, *made), Shared(own)
+            operands, one = (x, weight, bias, *made), Shared(own)
             how = (True, acc, width_of(channels))
-            return [rows(norm_rows, operands, (each, one, one, each), how, (eps,))]
+            views = (each, one, one, each)
+            return [*moves, rows(norm_rows, operands, views, how, (eps,))]
         constants = (channels, num_groups, acc, _piece(input, n))
         views = (flat, whole, itself, itself, flat)
-        launch = Launch(group_norm_rows, views, (), grid, constants)
-        return [Step(launch, (input, input, weight, bias, *made), (eps,))]
+        launch = Launch(kernels.group_norm_rows, views, (), grid, constants)
+        return [*moves, Step(launch, (x, x, weight, bias, *made), (eps,))]
 
-    return Call((result(input.shape, dtype),), steps)
+    return Call((Operand("out", input.shape, dtype, order=order),), steps)
+
+
+@function(results=3)
+def batch_norm_backward(
+    grad: ArrayLike,
+    input: ArrayLike,
+    running_mean: ArrayLike,
+    running_var: ArrayLike,
+    weight: ArrayLike | None,
+    eps: float,
+) -> Any:
+    """The gradient of the input, and parts of those of weight and bias.
+
+    A part is the sum over one sample, or over some rows if channels are columns.
+    """
+    acc, (samples, channels) = SUMS[input.dtype], input.shape[:2]
+    order, n = _channels_last(input, _FEW), size_of(input.shape[2:])
+    is_columns = n == 1 or order is not None
+    parts = (cdiv(samples * n, _ROWS) if is_columns else samples), channels
+    by_others = result(parts, acc), result(parts, acc)
+
+    def steps(made: Any) -> Any:
+        whole, dims = _whole(input, is_columns)
+        (g, first), (x, then) = (along_view(a, whole, *dims) for a in (grad, input))
+        views = (whole, whole, *[itself] * 3, whole, itself, itself)
+        width = width_of(channels if is_columns else n)
+        kernel, grid = kernels.batch_norm_backward_rows, (channels, samples, 1)
+        constants: tuple[Any, ...] = (acc, min(_NARROW, width))
+        if is_columns:
+            width = min(_WIDE, width)
+            kernel, constants = kernels.batch_norm_backward_columns, (acc, _ROWS, width)
+            grid = (cdiv(channels, width), parts[0], 1)
+        launch = Launch(kernel, views, (), grid, constants)
+        given = g, x, running_mean, running_var, weight
+        return [*first, *then, Step(launch, (*given, *made), (eps,))]
+
+    by_input = Operand("out", input.shape, input.dtype, order=order)
+    return Call((by_input, *by_others), steps)
 
 
 def _batch_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, mean, variance, weight = context.saved
     eps = float(context["eps"])
-    around = (1, -1, *[1] * (grad.ndim - 2))
-    dims = [i for i in range(grad.ndim) if i != 1]
-    r = (variance.to(mean.dtype) + eps).rsqrt()
-    zeros = mean * 0
-    found = {"input": batch_norm(grad, zeros, variance, weight, None, eps=eps)}
-    if context.needs("weight"):
-        h = (x - mean.reshape(around)) * r.reshape(around)
-        found["weight"] = (grad * h).sum(dims).to(context.dtype_of("weight"))
-    if context.needs("bias"):
-        found["bias"] = grad.sum(dims).to(context.dtype_of("bias"))
-    return found
+    if not x.numel():
+        return _summed(context, weight, (grad, *[grad.new_zeros(1, x.shape[1])] * 2))
+    if not (context.needs("weight") or context.needs("bias")):
+        zeros = mean * 0
+        return {"input": batch_norm(grad, zeros, variance, weight, None, eps=eps)}
+    found: Any = batch_norm_backward(grad, x, mean, variance, weight, eps)
+    return _summed(context, weight, found)
 
 
 @function(
     backward=_batch_backward,
     saves=["input", "running_mean", "running_var", "weight"],
-    by_rows=True,
 )
 def batch_norm(
     input: ArrayLike,
@@ -401,15 +312,15 @@ def batch_norm(
     Args:
         input: (samples, channels, ...); f16, bf16, f32 or f64, from any library as for
             `softmax`.
-        running_mean: (channels,), without a derivative; so is the next one.
-        running_var: the variance.
-        weight: (channels,), any float dtype that has no more bits than is computed in;
+        running_mean: (channels,), without a derivative.
+        running_var: the variance, (channels,), without a derivative.
+        weight: (channels,), any float dtype with no more bits than the computation.
             None: ones.
-        bias: the same; None: zeros.
-        training: False; statistics of a batch are not supported.
-        momentum: has no meaning without training.
-        eps: keeps from dividing by 0.
-        out: where the result goes: shape of ``input``, any float dtype.
+        bias: the same. None: zeros.
+        training: must be False; statistics of a batch are not supported.
+        momentum: has no effect without training.
+        eps: prevents a division by 0.
+        out: the array that gets the result: shape of ``input``, any float dtype.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit, or ``training``
@@ -421,19 +332,23 @@ def batch_norm(
     others = running_mean, running_var, weight, bias
     dtype = _check("batch_norm", input, *others)
     samples, channels, n = *input.shape[:2], size_of(input.shape[2:])
+    order = _channels_last(input)
 
     def steps(made: Any) -> Any:
-        width = min(_WIDE, width_of(channels if n == 1 else n))
-        shape = (samples, channels) if n == 1 else (samples, channels, -1)
-        whole: View = lambda a: a.reshape(shape)
-        views = (whole, *[itself] * 4, whole)
-        if n == 1:
-            constants: tuple[Any, ...] = (SUMS[dtype], _ROWS, width)
-            grid = (cdiv(channels, width), cdiv(samples, _ROWS), 1)
-            launch = Launch(batch_norm_columns, views, (), grid, constants)
-        else:
-            grid, constants = (channels, samples, 1), (SUMS[dtype], width)
-            launch = Launch(batch_norm_rows, views, (), grid, constants)
-        return [Step(launch, (input, *others, *made), (eps,))]
+        is_columns = n == 1 or order is not None
+        some = side_by_side(samples * n, channels) if channels % LEAST else 1
+        whole, dims = _whole(input, is_columns, some)
+        x, moves = along_view(input, whole, *dims)
+        columns = some * channels if is_columns else n
+        width = min(_WIDE, width_of(columns))
+        kernel, grid = kernels.batch_norm_rows, (channels, samples, 1)
+        constants: tuple[Any, ...] = (SUMS[dtype], width)
+        if is_columns:
+            kernel = kernels.batch_norm_columns
+            grid = (cdiv(columns, width), cdiv(samples * n // some, _ROWS), 1)
+            period = channels if some > 1 else None
+            constants = (SUMS[dtype], _ROWS, width, period)
+        launch = Launch(kernel, (whole, *[itself] * 4, whole), (), grid, constants)
+        return [*moves, Step(launch, (x, *others, *made), (eps,))]
 
-    return Call((result(input.shape, dtype),), steps)
+    return Call((Operand("out", input.shape, dtype, order=order),), steps)

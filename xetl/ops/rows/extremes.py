@@ -1,4 +1,4 @@
-"""``max`` and ``min``: of all, or along a dimension with places, as torch's.
+"""``max`` and ``min`` as torch's: of all elements, or along a dimension with indices.
 
 They hide the builtins of these names, so they have a file of their own.
 """
@@ -15,14 +15,14 @@ from xetl.runtime.call_site import at_caller
 
 
 class Extremes(NamedTuple):
-    """What `max` and `min` give along a dimension."""
+    """The results of `max` and `min` along a dimension."""
 
     values: Any
     indices: Any
 
 
 def _refuse_another(name: str, dim: Any) -> None:
-    """Refuse the form of torch's that compares two arrays."""
+    """Refuse torch's form that compares two arrays."""
     if hasattr(dim, "shape") and not isinstance(dim, np.generic):
         problem = f"`{name[:3]}` was given two arrays"
         help_ = f"use `torch.{name}` or `numpy.{name}`"
@@ -37,8 +37,8 @@ def max(
     Args:
         input: any shape; floats or integers.
         dim: the dimension; None: all.
-        keepdim: whether it stays, with extent 1.
-        out: where the result goes; a pair where ``dim`` is given.
+        keepdim: whether the result keeps it, with extent 1.
+        out: the array that gets the result; a pair of arrays if ``dim`` is given.
 
     Raises:
         LaunchError: there is nothing to search (X0827).
@@ -52,7 +52,7 @@ def max(
 def min(
     input: Any, dim: int | None = None, keepdim: bool = False, *, out: Any = None
 ) -> Any:
-    """The least number of all, or (values, indices); arguments as of `max`."""
+    """The least number of all, or (values, indices); arguments as for `max`."""
     if dim is None:
         return amin(input, out=out)
     _refuse_another("minimum", dim)

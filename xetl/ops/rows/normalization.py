@@ -44,7 +44,7 @@ Dims: TypeAlias = "int | Sequence[int]"
 
 @xetile.function
 def _of_row(x: Array, row: int, ACC: constexpr, WIDTH: constexpr) -> Vector:
-    """What belongs to all rows, or to one."""
+    """Load the numbers of all rows, if x has one dimension, or those of one row."""
     if x.ndim == 1:
         return take(x, [0], (WIDTH,), ACC)
     return take(x, [row, 0], (1, WIDTH), ACC)
@@ -68,14 +68,15 @@ def norm_rows(
 
     Args:
         x: (..., m, n).
-        weight: (n,), or (m, n) of the rows of each matrix, or None.
+        weight: (n,), or (m, n) with one row for each row of a matrix, or None.
         bias: the same.
         out: as ``x``.
-        eps: keeps rows of equal elements from being divided by 0.
-        CENTERED: whether the mean is subtracted; if not, variance is mean(x * x).
-        ACC: the dtype that is computed in.
+        eps: prevents a division by 0 for rows of equal elements.
+        CENTERED: whether the mean is subtracted. If not, the variance is mean(x * x).
+        ACC: the dtype of the computation.
         WIDTH: columns of a tile, n or more.
-        MAP: which subgroup owns what of it.
+        ROWS: rows of a program.
+        MAP: the part of the tile that each subgroup owns.
         IS_FULL: whether WIDTH is n.
     """
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
@@ -86,12 +87,12 @@ def norm_rows(
         mean = v.sum(1, keepdims=True) / n
         v = v - mean
         if not IS_FULL:
-            # What is loaded besides the row is 0, not the mean.
+            # Columns beyond the row are loaded as 0, which differs from the mean.
             v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v, 0.0)
     y, variance = v, (v * v).sum(1, keepdims=True) / n
     if CENTERED and MAP is None:
-        # What rounding has left of the mean: all there is in rows of equal numbers.
-        # Subgroups that share a row add it in a tree, which rounds less.
+        # Subtract the mean of v, which rounding has left: rows of equal numbers have
+        # nothing else. Subgroups that share a row sum in a tree, which rounds less.
         left = v.sum(1, keepdims=True) / n
         y, variance = v - left, variance - left * left
     y = y * xetile.rsqrt(variance + eps)
@@ -104,7 +105,7 @@ def norm_rows(
 
 @xetile.function
 def _mean(v: Vector) -> Vector:
-    """Of all elements: those of a lane first, so that lanes meet once."""
+    """Return the mean of all elements. Each lane sums its own elements first."""
     total = v.sum(0, keepdims=True).sum(1, keepdims=True)
     return total * (1.0 / (v.shape[0] * v.shape[1]))
 
@@ -122,9 +123,9 @@ def norm_folded_rows(
     MAP: constexpr,
     EACH: constexpr,
 ) -> None:
-    """`norm_rows` of rows that are folded (`xetl.ops.calling.views.Folded`).
+    """`norm_rows` of folded rows (`xetl.ops.calling.views.Folded`).
 
-    ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]); weight and bias SHAPE, or None.
+    ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]); weight and bias are SHAPE, or None.
     """
     factor, shift = 1.0, 0.0
     if weight is not None:
@@ -159,19 +160,19 @@ def norm_backward_rows(
     WIDTH: constexpr,
     IS_FULL: constexpr = False,
 ) -> None:
-    """The gradient by x of some rows, and what they add to those by weight and bias.
+    """The gradient of x in some rows, and their part of those of weight and bias.
 
-    With v = x - mean, r = 1 / sqrt(variance + eps) and u = grad * weight it is
-    ``(u - mean(u) - v * mean(u * v) * r * r) * r``.
+    With v = x - mean, r = 1 / sqrt(variance + eps) and u = grad * weight, the gradient
+    of x is ``(u - mean(u) - v * mean(u * v) * r * r) * r``.
 
     Args:
         grad: (..., m, n).
         x: (..., m, n).
-        weight: (n,), or (..., n) of the rows of each matrix, or None.
+        weight: (n,), or (..., n) with one row for each matrix, or None.
         out: (..., m, n).
         by_weight: (..., programs, n).
         by_bias: (..., programs, n).
-        ROWS: of a program; what is not named here is as of `norm_rows`.
+        ROWS: rows of a program. Arguments not named here are as for `norm_rows`.
     """
     program, group = xetile.program_id(0), xetile.program_id(1)
     source, grads, to = matrix(x, group), matrix(grad, group), matrix(out, group)
@@ -195,7 +196,7 @@ def norm_backward_rows(
             left, total = v.sum(1, keepdims=True) / n, u.sum(1, keepdims=True)
             variance, common = variance - left * left, common - left * total
         r = xetile.rsqrt(variance + eps)
-        # Factors of a row come first: fewer passes over it.
+        # Combine the factors of a row first: this saves passes over the row.
         factor = common * r / n * r
         d, normed = u - v * factor, v * r
         if CENTERED:
@@ -216,12 +217,12 @@ def sum_columns(x: Array, out: Array, ROWS: constexpr, WIDTH: constexpr) -> None
 
 
 _PARTS = 16
-"""Programs of a backward pass, enough for the threads of a CPU."""
+"""Programs of a backward pass: enough for the threads of a CPU."""
 _STRIPE = 64
 
 
 def _inner(rank: int, count: int) -> View:
-    """The last ``count`` dimensions as one."""
+    """Return the view with the last ``count`` dimensions as one."""
     if rank == count:
         return lambda x: x.reshape(1, -1)
     if count == 1:
@@ -232,7 +233,7 @@ def _inner(rank: int, count: int) -> View:
 def _count(
     name: str, x: Operand, normalized_shape: Any, *others: Operand | None
 ) -> int:
-    """How many dimensions are normalised.
+    """Return the number of normalised dimensions.
 
     Raises:
         LaunchError: they are not the last ones of x, or an operand does not fit them.
@@ -293,10 +294,10 @@ def norm_backward(
     eps: float,
     groups: int = 1,
 ) -> Any:
-    """The gradients by input, weight and bias, of the last ``dims`` dimensions.
+    """The gradients of input, weight and bias; the last ``dims`` dimensions are normed.
 
-    These are so many groups, each with moments of its own.
-    Without a weight the last two are computed in the dtype of sums.
+    A row of these dimensions consists of ``groups`` groups, each with its own mean and
+    variance. Without a weight, the last two gradients have the dtype of the sums.
     """
     shape = input.shape[-dims:]
     n, sums = size_of(shape), SUMS[input.dtype]
@@ -347,12 +348,12 @@ def _backward(centered: bool) -> Any:
 
 
 def _without_shape(values: list[Any]) -> None:
-    """``layer_norm(x, weight, bias, eps)`` was how it could be called."""
+    """Accept the former form ``layer_norm(x, weight, bias, eps)``."""
     x, shape, weight, bias, *rest = values
     if shape is not None and not getattr(shape, "shape", ()):
         return
     if weight is not None and bias is not None and not hasattr(bias, "shape"):
-        bias, rest[0] = None, bias  # the fourth by position is eps
+        bias, rest[0] = None, bias  # the fourth positional argument is eps
     values[:] = [x, (), shape, weight if bias is None else bias, *rest]
 
 
@@ -374,19 +375,19 @@ def layer_norm(
 ) -> Any:
     """``(x - mean) / sqrt(variance + eps) * weight + bias`` over the last dimensions.
 
-    Mean and variance (the mean of squared differences from the mean) are a row's own.
-    Computed in f32 (f64 for f64) and rounded once.
+    Each row has its own mean and variance (the mean of squared differences from the
+    mean). They are computed in f32 (f64 for f64), and the result is rounded once.
 
     Args:
         input: (...) + normalized_shape; f16, bf16, f32 or f64, from any library as for
             `softmax`.
         normalized_shape: extents of the last dimensions; (): the last one.
-        weight: ``normalized_shape``, any float dtype that has no more bits than is
-            computed in; None: ones.
-        bias: the same; None: zeros.
-        eps: keeps rows of equal elements from being divided by 0.
-        out: where the result goes: shape of ``input``, any float dtype. It may be
-            ``input``, but not share memory with an argument otherwise.
+        weight: ``normalized_shape``, any float dtype with no more bits than the
+            computation. None: ones.
+        bias: the same. None: zeros.
+        eps: prevents a division by 0 for rows of equal elements.
+        out: the array that gets the result: shape of ``input``, any float dtype. It may
+            be ``input`` itself, but must not overlap an argument in any other way.
 
     Returns:
         ``out``, or a new array of the library and the dtype of ``input``.
@@ -409,8 +410,8 @@ def rms_norm(
 ) -> Any:
     """``x / sqrt(mean(x * x) + eps) * weight`` over the last dimensions.
 
-    Arguments and errors are those of `layer_norm`; ``eps`` of None is the distance
-    from 1 to the next number of the dtype that is computed in.
+    Arguments and errors are those of `layer_norm`. If ``eps`` is None, it is the
+    distance from 1 to the next larger number in the dtype of the computation.
     """
     if eps is None:
         eps = float(np.finfo(SUMS[floats("rms_norm", input)].numpy).eps)

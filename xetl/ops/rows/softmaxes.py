@@ -1,4 +1,4 @@
-"""``xetl.ops.softmax`` and ``log_softmax``: a row, or some columns, to a program."""
+"""``xetl.ops.softmax`` and ``log_softmax``: a program has rows, or some columns."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from xetl.ops.calling.views import (
     row_tile,
     row_view,
     rows,
+    rows_at_once,
     same_shapes,
     sums_of,
     width_of,
 )
 from xetl.ops.matrices import matrix, put, take
-from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, Vector, constexpr
 
 LOG2_E = 1.4426950408889634
@@ -49,24 +49,28 @@ def softmax_rows(
     ROWS: constexpr = 1,
     MAP: constexpr = None,
     IS_FULL: constexpr = False,
+    IS_LOG: constexpr = False,
 ) -> None:
     """``out = exp(x - max(x)) / sum(exp(x - max(x)))`` in each row.
 
     Args:
         x: (..., m, n).
         out: as ``x``.
-        ACC: the dtype that is computed in.
+        ACC: the dtype of the computation.
         WIDTH: columns of a tile, n or more.
-        MAP: which subgroup owns what of it.
+        ROWS: rows of a program.
+        MAP: the part of the tile that each subgroup owns.
         IS_FULL: whether WIDTH is n.
+        IS_LOG: whether to return the logarithm of the softmax.
     """
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source, to, first = matrix(x, number), matrix(out, number), [row, 0]
     v = take(source, first, (ROWS, WIDTH), ACC, 0.0 if IS_FULL else -xetile.inf, MAP)
-    # An element that is NaN shows in the sum, so the largest need not be NaN.
-    largest = v.max(1, keepdims=True, propagate_nan=False)
-    e = xetile.exp2((v - largest) * LOG2_E, nonpositive=True)
-    y = e * (1.0 / e.sum(1, keepdims=True))
+    # A NaN makes the sum NaN, so the maximum does not have to propagate it.
+    v = v - v.max(1, keepdims=True, propagate_nan=False)
+    e = xetile.exp2(v * LOG2_E, nonpositive=True)
+    total = e.sum(1, keepdims=True)
+    y = v - xetile.log(total) if IS_LOG else e * (1.0 / total)
     put(y, to, first, MAP)
 
 
@@ -79,7 +83,7 @@ def softmax_folded_rows(
     MAP: constexpr,
     EACH: constexpr,
 ) -> None:
-    """`softmax_rows` of rows that are folded (`xetl.ops.calling.views.Folded`).
+    """`softmax_rows` of folded rows (`xetl.ops.calling.views.Folded`).
 
     ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]).
     """
@@ -95,17 +99,6 @@ def softmax_folded_rows(
 
 
 @xetile.kernel
-def log_softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> None:
-    """``out = x - max(x) - log(sum(exp(x - max(x))))`` in each row."""
-    row, number = xetile.program_id(0), xetile.program_id(1)
-    v = take(matrix(x, number), [row, 0], (1, WIDTH), ACC, -xetile.inf)
-    # As in `softmax_rows`.
-    v = v - v.max(1, keepdims=True, propagate_nan=False)
-    y = v - xetile.log(xetile.exp2(v * LOG2_E, nonpositive=True).sum(1, keepdims=True))
-    put(y, matrix(out, number), [row, 0])
-
-
-@xetile.kernel
 def softmax_backward_rows(
     grad: Array,
     y: Array,
@@ -114,7 +107,7 @@ def softmax_backward_rows(
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """``y * (grad - sum(grad * y))``; of log_softmax ``grad - exp(y) * sum(grad)``."""
+    """``y * (grad - sum(grad * y))``; log_softmax: ``grad - exp(y) * sum(grad)``."""
     row, number = xetile.program_id(0), xetile.program_id(1)
     g = take(matrix(grad, number), [row, 0], (1, WIDTH), ACC)
     p = take(matrix(y, number), [row, 0], (1, WIDTH), ACC)
@@ -129,7 +122,7 @@ def softmax_backward_rows(
 def largest_of_columns(
     source: Array, first: int, ACC: constexpr, WIDTH: constexpr
 ) -> Vector:
-    """The largest element of each of some columns of a matrix, as one row."""
+    """Return the maxima of WIDTH columns of a matrix, as (1, WIDTH)."""
     largest = xetile.full((1, WIDTH), -xetile.inf, ACC)
     for row in range(0, source.shape[0]):
         largest = xetile.maximum(largest, take(source, [row, first], (1, WIDTH), ACC))
@@ -140,19 +133,18 @@ def largest_of_columns(
 def softmax_columns(
     x: Array, out: Array, IS_LOG: constexpr, ACC: constexpr, WIDTH: constexpr
 ) -> None:
-    """`softmax_rows` or `log_softmax_rows` of columns, which are read three times."""
+    """`softmax_rows` of columns, which are read three times."""
     first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     source, to = matrix(x, number), matrix(out, number)
     largest = largest_of_columns(source, first, ACC, WIDTH)
     total = xetile.zeros((1, WIDTH), ACC)
     for row in range(0, source.shape[0]):
-        total = total + xetile.exp(
-            take(source, [row, first], (1, WIDTH), ACC) - largest
-        )
+        v = take(source, [row, first], (1, WIDTH), ACC) - largest
+        total = total + xetile.exp2(v * LOG2_E, nonpositive=True)
     factor, shift = 1.0 / total, xetile.log(total)
     for row in range(0, source.shape[0]):
         v = take(source, [row, first], (1, WIDTH), ACC) - largest
-        y = v - shift if IS_LOG else xetile.exp(v) * factor
+        y = v - shift if IS_LOG else xetile.exp2(v * LOG2_E, nonpositive=True) * factor
         put(y, to, [row, first])
 
 
@@ -181,10 +173,10 @@ def softmax_backward_columns(
         put(d, to, [row, first])
 
 
-def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
-    wanted = floats_as(name, x, dtype, converts=True)
+def _along(name: str, x: Operand, dim: int, dtype: Any) -> Call:
+    wanted = floats_as(name, x, dtype)
     dim = find_dim(name, x, dim)
-    view = row_view(x.ndim, dim)
+    view, is_log = row_view(x.ndim, dim), name == "log_softmax"
 
     def steps(made: Any) -> Any:
         if x.dtype.is_float:
@@ -195,20 +187,22 @@ def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
     def launches(x: Operand, made: Any) -> Any:
         known = x.dtype
         if dim < x.ndim - 1:
-            how = (name == "log_softmax", sums_of(known, wanted))
+            how = (is_log, sums_of(known, wanted))
             return [columns(softmax_columns, (x, *made), dim, how)]
         sums, count = sums_of(known, wanted), columns_of(x.shape, dim)
-        operands, width, tile = (x, *made), width_of(count), RowTile()
-        fold = folded(operands, count, sums) if kernel is softmax_rows else None
+        operands, width = (x, *made), width_of(count)
+        fold = None if is_log else folded(operands, count, sums)
         if fold is not None:
             views, how, some = (fold.view, fold.view), (sums, *fold), fold.rows
             folding = softmax_folded_rows
             return [rows(folding, operands, views, how, rows_of_program=some)]
-        how = (sums, width)
-        if kernel is softmax_rows:
-            tile = row_tile(x, view(array_of(x)).shape[-2:], width, sums)
-            how = (*how, *tile)
-        return [rows(kernel, operands, (view, view), how, rows_of_program=tile.rows)]
+        sizes = view(array_of(x)).shape[-2:]
+        if is_log:
+            tile = RowTile(rows_at_once(x, sizes[0], width))
+        else:
+            tile = row_tile(x, sizes, width, sums)
+        given = operands, (view, view), (sums, width, *tile, is_log)
+        return [rows(softmax_rows, *given, rows_of_program=tile.rows)]
 
     return Call((result(x.shape, wanted),), steps)
 
@@ -217,7 +211,7 @@ def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
 def softmax_backward(
     grad: ArrayLike, input: ArrayLike, dim: int, is_log: bool, dtype: DTypeLike
 ) -> Any:
-    """The gradient by the input, in ``dtype``; ``input`` is the result."""
+    """The gradient of the input, in ``dtype``; ``input`` is the result of softmax."""
     same_shapes("softmax", input, grad)
     dim = find_dim("softmax", input, dim)
     view = row_view(input.ndim, dim)
@@ -243,7 +237,7 @@ def _backward(is_log: bool) -> Any:
 
 
 def _out_second(values: list[Any]) -> None:
-    """``softmax(x, out)`` was how it could be called."""
+    """Accept the former form ``softmax(x, out)``."""
     if getattr(values[1], "shape", ()):
         values[1], values[-1] = -1, values[1]
 
@@ -260,14 +254,15 @@ def softmax(
 ) -> Any:
     """``exp(x) / sum(exp(x))`` along a dimension, without overflow.
 
-    Computed in f32 (f64 for f64) and rounded once.
+    It is computed in f32 (f64 for f64) and rounded once.
 
     Args:
         input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
             memory of a device (USM), anything with ``__dlpack__``.
-        dtype: of the result; None: that of ``input``. Integers need one.
-        out: where the result goes: shape of ``input``, any float dtype. It may be
-            ``input``, but not share memory with it otherwise.
+        dim: the dimension.
+        dtype: the dtype of the result. None: that of ``input``. Integers need one.
+        out: the array that gets the result: shape of ``input``, any float dtype. It
+            may be ``input`` itself, but must not overlap it in any other way.
 
     Returns:
         ``out``, or a new array of the library of ``input``.
@@ -279,15 +274,15 @@ def softmax(
     >>> softmax(np.zeros((1, 4), np.float32)).tolist()
     [[0.25, 0.25, 0.25, 0.25]]
     """
-    return _along("softmax", softmax_rows, input, dim, dtype)
+    return _along("softmax", input, dim, dtype)
 
 
 @function(backward=_backward(True), saves=["result"], by_rows=True)
 def log_softmax(
     input: ArrayLike, dim: int = -1, dtype: DTypeLike = None, *, out: ArrayLike = None
 ) -> Any:
-    """``log(softmax(x))`` along a dimension, exact where softmax is 0.
+    """``log(softmax(x))`` along a dimension, also right where softmax rounds to 0.
 
     Arguments and errors are those of `softmax`.
     """
-    return _along("log_softmax", log_softmax_rows, input, dim, dtype)
+    return _along("log_softmax", input, dim, dtype)

@@ -1,4 +1,4 @@
-"""``xetl.ops.var``: the variance over dimensions, in two passes over them."""
+"""``xetl.ops.var``: the variance over dimensions, in two passes over the elements."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from xetl.ops.calling.declarations import (
     Context,
     Operand,
     Step,
+    along_view,
     result,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import floats, piece_width, rows
+from xetl.ops.calling.views import floats, piece_width, rows, vectors_of
 from xetl.ops.matrices import matrix, put, take
 from xetl.ops.rows.reduction_kernels import (
     WIDEST,
@@ -27,19 +28,26 @@ from xetl.ops.rows.reduction_kernels import (
     down_of,
     reduced,
     rows_of_tile,
-    spread,
     views_of,
+    with_reduced,
 )
 from xetl.xetile import Array, Vector, constexpr
+
+_SUMS = 4
+"""Twice the number of sums of a column (`squares` and `rest`), so that the sums of a
+piece fill half of the registers.
+
+[measured] Zen 4 as AVX2, 1024 x 1024: f32 141 us, then 111, bf16 155, then 114.
+"""
 
 
 @xetile.function
 def exact(squares: Vector, rest: Vector, n: int) -> Vector:
-    """The sum of squared differences from the true mean.
+    """Return the sum of squared differences from the true mean.
 
     Args:
-        squares: the sum for a mean that was rounded.
-        rest: the sum of these differences: n times the error of that mean.
+        squares: the sum of squared differences from the rounded mean.
+        rest: the sum of differences from the rounded mean, n times its error.
 
     Source: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983.
     """
@@ -60,9 +68,9 @@ def var_rows(
     Args:
         x: (..., m, n).
         out: (..., m, 1).
-        CORRECTION: what the rows' length is lowered by.
-        ACC: the dtype that is computed in.
-        WIDTH: columns of a piece.
+        CORRECTION: the number that is subtracted from n.
+        ACC: the dtype of the computation.
+        WIDTH: columns of a piece of a row.
     """
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source = matrix(x, number)
@@ -74,7 +82,7 @@ def var_rows(
     squares, rest = xetile.zeros((ROWS, WIDTH), ACC), xetile.zeros((ROWS, WIDTH), ACC)
     for column in range(0, n, WIDTH):
         v = take(source, [row, column], (ROWS, WIDTH), ACC) - mean
-        # What is loaded besides the row is 0, not the mean.
+        # Columns beyond the row are loaded as 0, which differs from the mean.
         v = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, v, 0.0)
         squares, rest = squares + v * v, rest + v
     total, rest = squares.sum(1, keepdims=True), rest.sum(1, keepdims=True)
@@ -91,7 +99,7 @@ def var_columns(
     WIDTH: constexpr,
     ROWS: constexpr = 16,
 ) -> None:
-    """The same of each column: x is (..., n, m), out (..., 1, m)."""
+    """`var_rows` of columns: x is (..., n, m), out is (..., 1, m)."""
     column, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     source = matrix(x, number)
     n = source.shape[0]
@@ -112,17 +120,17 @@ def var_columns(
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    """``2 * (x - mean) / (n - correction)`` times the gradient."""
+    """Return ``2 * (x - mean) / (n - correction)``, multiplied by the gradient."""
     (x,), options = context.saved, context.options
     count = x.numel() // max(1, grad.numel())
     divisor = max(0, count - options["correction"])
     dim = None if options["dim"] == () else options["dim"]
     slope = (x - x.mean(dim, keepdim=True)) * (2 / divisor if divisor else np.nan)
-    return {"input": spread(context, grad) * slope}
+    return {"input": with_reduced(context, grad, x.ndim) * slope}
 
 
 def _bias_second(values: list[Any]) -> None:
-    """``var(x, unbiased)`` is a form of torch's."""
+    """Accept torch's form ``var(x, unbiased)``, without ``dim``."""
     if isinstance(values[1], bool):
         values[1:3] = None, values[1]
 
@@ -146,14 +154,15 @@ def var(
     Args:
         input: any shape, floats, from any library as for `softmax`.
         dim: one or more dimensions; None: all.
-        correction: what the number of elements is lowered by; 1: an estimate without
-            bias (Bessel), 0: the mean square. Also ``unbiased=``, True or False.
-        keepdim: whether the dimensions stay, with extent 1.
-        out: where the result goes.
+        correction: the number that is subtracted from n. With 1 (Bessel) the estimate
+            has no bias; with 0 it is the mean square. Also ``unbiased=``, True or
+            False.
+        keepdim: whether the result keeps the dimensions, with extent 1.
+        out: the array that gets the result.
 
     Returns:
-        ``out``, or a new array of the library of ``input``; NaN of nothing, and of one
-        element if ``correction`` is 1.
+        ``out``, or a new array of the library of ``input``. The variance of no elements
+        is NaN; so is that of one element if ``correction`` is 1.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
@@ -167,9 +176,14 @@ def var(
         if down is not None:
             return [by_columns(var_columns, (input, *made), down, constants)]
         width = min(piece_width(input, max(1, what.columns)), WIDEST)
-        seen = views_of(input, what.dims)
-        some = rows_of_tile(what, width)
+        if what.columns > width:
+            registers, lanes = vectors_of(input)
+            width = min(width, registers // _SUMS * lanes)
+        x, moves = along_view(input, views_of(input, what.dims)[0], *what.dims)
+        seen = views_of(x, what.dims)
+        some = rows_of_tile(x, seen[0], what, width)
         how = (*constants, width, some)
-        return [rows(var_rows, (input, *made), seen, how, rows_of_program=some)]
+        last = rows(var_rows, (x, *made), seen, how, rows_of_program=some)
+        return [*moves, last]
 
     return Call((result(what.shape, input.dtype),), steps)

@@ -1,1 +1,1 @@
-"""Constants that are chosen at a launch: by timing configs, or by functions."""
+"""Constants of kernels that a launch chooses: by timing configs, or by functions."""

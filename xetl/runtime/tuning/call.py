@@ -1,4 +1,4 @@
-"""One call of a kernel whose constants are chosen, as a tuner sees it."""
+"""A call of a kernel whose constants a tuner chooses."""
 
 from __future__ import annotations
 
@@ -14,19 +14,28 @@ from xetl.runtime.launcher import Plan
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.tuning.config import Config
 
-Heuristic = Callable[[dict[str, Any]], Any]
+Heuristic = Callable[[Any], Any]
 Hooks = tuple[Callable[..., object] | None, Callable[..., object] | None]
-"""Called with the arguments by name before and after each trial."""
+"""Two functions, called with the arguments by name before and after each trial."""
+
+
+class _Arguments(dict[str, Any]):
+    """Arguments by name: ``args["A"]`` as in Triton, or ``args.A`` as in a grid."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(name)
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call: its arguments by name, and how to make it.
+    """A call with any config: kernel, arguments, options and grid.
 
     Attributes:
-        heuristics: functions of the arguments by name, by the constant they compute.
-        hooks: called around each trial.
-        values: the arguments by name; what configs and functions set is left out.
+        heuristics: functions of the arguments, by the names of their constants.
+        hooks: functions called before and after each trial.
+        values: the arguments by name, without constants of configs and heuristics.
         options: backend, queue, wait.
     """
 
@@ -39,7 +48,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Of the kernel."""
+        """The name of the kernel."""
         return self.kernel.fn.__name__
 
     @property
@@ -48,19 +57,19 @@ class Call:
         return self.options.get("backend")
 
     def where(self) -> tuple[str, str, str]:
-        """Names of backend, target and machine."""
+        """Return the names of backend, target and machine."""
         backend = choose_backend(self.backend, self.values.values())
         target = choose_target(backend)
         return backend.name, target, backend.machine_name(target)
 
     def compute(self, name: str, config: Config) -> Any:
-        """What the function of a constant says, with those of a config."""
-        return self.heuristics[name]({**self.values, **config.kwargs})
+        """Compute a constant by its function, which sees the constants of a config."""
+        return self.heuristics[name](_Arguments({**self.values, **config.kwargs}))
 
     def computed(self, config: Config) -> dict[str, Any]:
-        """All constants that functions compute, but those that were given.
+        """Compute all constants that have a function and are not given by the call.
 
-        A function sees what those before it computed.
+        A function sees the constants of the functions before it.
         """
         found: dict[str, Any] = {}
         for name in self.heuristics:
@@ -73,15 +82,15 @@ class Call:
         return self.kernel.prepare((), self._named(config))
 
     def grid_with(self, config: Config) -> Grid:
-        """The grid of the call with a config."""
+        """Return the grid of the call with a config."""
         if callable(self.grid):
             return self.kernel.grid_of(self.grid, (), self._named(config))
         return fixed(self.grid)
 
     def plan_with(self, config: Config, arrays: Mapping[str, Any]) -> Plan:
-        """Bind the call with a config, some arrays replaced."""
+        """Bind the call with a config; ``arrays`` replace those of the same name."""
         named = self._with(self._named(config), arrays)
-        # Copies lie on the host, whose arrays do not say which backend is meant.
+        # The copies may be host arrays, which would choose another backend.
         named["backend"] = self.where()[0]
         return Kernel.bind(self.kernel, grid=self.grid, **named)
 
@@ -90,7 +99,7 @@ class Call:
         return config.pre_hook is not None or any(self.hooks)
 
     def before(self, config: Config, arrays: Mapping[str, Any]) -> None:
-        """Call the hooks that the user wants before a trial."""
+        """Call the user's hooks for the time before a trial."""
         named = self._with({**self.values, **config.kwargs}, arrays)
         if self.hooks[0] is not None:
             self.hooks[0](named)
@@ -98,7 +107,7 @@ class Call:
             config.pre_hook(named)
 
     def after(self, config: Config, arrays: Mapping[str, Any]) -> None:
-        """Call the hook that the user wants after a trial."""
+        """Call the user's hook for the time after a trial."""
         if self.hooks[1] is not None:
             named = self._with({**self.values, **config.kwargs}, arrays)
             self.hooks[1](named, exception=None)
@@ -106,11 +115,11 @@ class Call:
     def _with(
         self, named: Mapping[str, Any], arrays: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Arguments with other arrays, also where these are in tuples."""
+        """Return the arguments with arrays replaced, also those in tuples."""
         return {name: replaced(name, each, arrays) for name, each in named.items()}
 
     def _named(self, config: Config) -> dict[str, Any]:
-        """All by name; the trial waits, whatever the call does."""
+        """Return all arguments and options by name, without ``wait``: a trial waits."""
         options = {n: v for n, v in self.options.items() if n != "wait"}
         computed = self.computed(config)
         return {**self.values, **config.kwargs, **computed, **options}

@@ -18,8 +18,8 @@ _OF_TRITON = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 class Config:
     """Values of constants of a kernel: ``Config(BM=128, BN=64)``.
 
-    A dict does as well, as in Triton: ``Config({"BM": 128}, num_stages=3)``; all values
-    are those of parameters of the kernel.
+    A dict may be given, as in Triton: ``Config({"BM": 128}, num_stages=3)``. Each name
+    must be a parameter of the kernel.
 
     Args:
         kwargs: values by name.
@@ -44,12 +44,12 @@ class Config:
         self.pre_hook = pre_hook
 
     def all_kwargs(self) -> dict[str, Any]:
-        """All values by name, as a copy."""
+        """Return a copy of all values by name."""
         return dict(self.kwargs)
 
     @property
     def texts(self) -> dict[str, str]:
-        """The values as texts that mean the same in another process."""
+        """The values as texts that are the same in every process."""
         return {name: text_of(value) for name, value in self.kwargs.items()}
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Config:
 
 
 def text_of(value: object) -> str:
-    """A value as a text that means the same in another process."""
+    """Return a value as a text that is the same in every process."""
     name = getattr(value, "__qualname__", None)  # of a function: its address may change
     return name if isinstance(name, str) else repr(value)
 
@@ -77,10 +77,10 @@ def all_configs(
     configs: Iterable[Config | Mapping[str, Any]] | None,
     spaces: Mapping[str, Sequence[Any]],
 ) -> list[Config]:
-    """The configs as they were given, and all combinations of the spaces' values.
+    """Return the given configs, combined with all combinations of the spaces' values.
 
     Raises:
-        LaunchError: there are none, or something else was given.
+        LaunchError: the result sets no constant, or an argument has a wrong type.
     """
     for name, values in spaces.items():
         if isinstance(values, str) or not isinstance(cast("object", values), Iterable):
@@ -109,7 +109,7 @@ def _config(given: object) -> Config:
     if isinstance(given, Mapping):
         return Config(cast("Mapping[str, Any]", given))
     kwargs: Any = getattr(given, "kwargs", None)
-    if isinstance(kwargs, dict):  # triton.Config, whose other fields are its compiler's
+    if isinstance(kwargs, dict):  # triton.Config; its other fields have no use here
         return Config(cast("dict[str, Any]", kwargs))
     problem = f"`configs` of `autotune` holds {given!r}, which is no config"
     help_ = "write configs=[xetl.Config(BM=64), ...]"
@@ -117,10 +117,15 @@ def _config(given: object) -> Config:
 
 
 def check_names(parameters: Parameters, names: Iterable[str], what: str) -> None:
-    """Whether the kernel has parameters called so.
+    """Check that the kernel has parameters of these names.
+
+    Args:
+        parameters: those of the kernel.
+        names: the names.
+        what: the origin of the names, for the error.
 
     Raises:
-        LaunchError: one is missing.
+        LaunchError: a parameter is missing.
     """
     known = parameters.names
     for name in names:

@@ -1,4 +1,4 @@
-"""Copies of the arrays that a kernel writes: trials never touch those of the user."""
+"""Copies of the arrays that a kernel writes: trials never write the user's arrays."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from xetl.runtime.overlap import as_numpy, bounds, same_view
 _PAGE = 4096
 
 _PART = 1 << 20
-"""Elements that are compared at once."""
+"""The number of elements that are compared at once."""
 
 _TOLERANCES = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
-"""Differences of results, as parts of the largest element: sums in another order."""
+"""Allowed differences relative to the largest element: the order of sums may differ."""
 
 
 class Copies:
-    """Copies of stored arguments, laid out in memory as the originals are.
+    """Copies of stored arguments, with the strides and alignment of the originals.
 
-    Arguments that are the very same view share a copy.
+    Arguments that are the same view share a copy.
 
     Attributes:
         arrays: the copies by name of the parameter.
@@ -32,7 +32,7 @@ class Copies:
     def __init__(
         self, names: Sequence[str], args: Sequence[Argument], stored: Collection[str]
     ) -> None:
-        """Copy the arrays called ``stored``, of the arguments of a call."""
+        """Copy those of the arguments of a call whose names are in ``stored``."""
         views = {n: a for n, a in zip(names, args) if isinstance(a, ArrayView)}
         self.arrays: dict[str, Any] = {}
         self._pairs: list[tuple[ArrayView, Any]] = []
@@ -47,7 +47,7 @@ class Copies:
         self.restore()
 
     def restore(self, names: Collection[str] | None = None) -> None:
-        """Give copies, some or all, the elements that the originals have."""
+        """Copy the elements of the originals again, for some copies or for all."""
         some = self.arrays if names is None else names
         for view, copy in self._pairs:
             if any(self.arrays.get(name) is copy for name in some):
@@ -57,18 +57,22 @@ class Copies:
                     copy.copy_(view.obj)
 
     def results(self) -> dict[str, np.ndarray[Any, Any]]:
-        """What is in the copies: those of the host themselves."""
+        """Return the copies as NumPy arrays; host arrays are returned themselves."""
         return {name: _host(each) for name, each in self.arrays.items()}
 
     def zero(self, names: Collection[str]) -> None:
-        """Fill some with zeros."""
+        """Fill the copies of these names with zeros."""
         for name in names:
             if name in self.arrays:
                 self.arrays[name][...] = 0
 
 
 def _copy(name: str, view: ArrayView) -> Any:
-    """Memory of the same layout and alignment; its elements are unspecified."""
+    """Return new memory of the same strides and alignment; elements are unspecified.
+
+    Raises:
+        LaunchError: an array in device memory cannot be copied.
+    """
     if view.memory is not None and not view.memory.is_reachable:
         if hasattr(view.obj, "clone"):  # a tensor of torch
             return cast("Any", view.obj).clone()
@@ -102,7 +106,7 @@ def difference(
     expected: Mapping[str, np.ndarray[Any, Any]],
     views: Mapping[str, ArrayView],
 ) -> str | None:
-    """Where results differ by more than their dtype explains; None: nowhere."""
+    """Return a text if results differ by more than their dtype explains, else None."""
     for name in expected.keys() & found.keys():
         tolerance = _TOLERANCES.get(views[name].dtype.name, 0.0)
         problem = _difference(found[name], expected[name], tolerance)
@@ -133,9 +137,9 @@ def _difference(
 def _largest(
     found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]
 ) -> tuple[float, float]:
-    """The largest difference and the largest element that are finite.
+    """Return the largest difference and the largest magnitude of finite elements.
 
-    The difference is infinite where only one of two elements is infinite or NaN.
+    The difference is infinite if two elements differ and one of them is not finite.
     """
     left, right = found.astype(np.float64), expected.astype(np.float64)
     usual = np.isfinite(right)

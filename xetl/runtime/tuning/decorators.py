@@ -41,31 +41,32 @@ def autotune(
     """Choose constants of a kernel by measuring; written above ``@xetile.kernel``.
 
     The first launch with new values of ``key``, new dtypes, or on another machine
-    times the configs on copies of the arrays that the kernel writes; the arrays of the
-    user are written by the launch alone. Each config's results are compared with those
-    of the first, and a config that differs is dropped with a warning. The best is
-    remembered on disk (`xetl.config.tuned_dir`).
+    times the configs on copies of the arrays that the kernel writes; only the launch
+    itself writes the user's arrays. The results of each config are compared with those
+    of the first; a config that differs is dropped with a warning. The best config is
+    stored on disk (`xetl.config.tuned_dir`).
 
     Args:
-        configs: what to choose from, such as ``[xetl.Config(BM=64, BN=64)]``.
-        key: names of arguments: of numbers the value counts, of arrays the shape.
-        prune_configs_by: ``early_config_prune(configs, arguments)`` gives those to try;
-            ``perf_model(**arguments)`` estimates a time, and only the ``top_k`` best (a
-            number, or a part of them) are tried.
+        configs: the configs, such as ``[xetl.Config(BM=64, BN=64)]``.
+        key: names of arguments that decide which config is best: a number counts by its
+            value, an array by its shape.
+        prune_configs_by: ``early_config_prune(configs, arguments)`` returns the configs
+            to try; ``perf_model(**arguments)`` estimates a time, and only the ``top_k``
+            best (a number, or a fraction of all) are tried.
         reset_to_zero: names of arrays that are filled with zeros before each trial.
         restore_value: names of arrays that get their elements back before each trial.
         pre_hook: called with the arguments by name before each trial.
-        post_hook: called with them and ``exception=None`` after each trial.
+        post_hook: called with the same and ``exception=None`` after each trial.
         warmup: milliseconds for which a config runs before it is timed.
         rep: milliseconds for which it is timed.
         use_cuda_graph: must be false: there are no such graphs.
-        do_bench: times instead: ``do_bench(call, quantiles=(0.5, 0.2, 0.8))``.
-        cache_results: whether the best is remembered on disk.
-        budget_s: seconds for all; what was not tried by then is left out.
+        do_bench: a function that times: ``do_bench(call, quantiles=(0.5, 0.2, 0.8))``.
+        cache_results: whether the best config is stored on disk.
+        budget_s: seconds for all trials; configs not tried by then are left out.
         spaces: values of constants, ``BM=[64, 128]``: all combinations are configs.
 
     Raises:
-        LaunchError: it is declared wrong.
+        LaunchError: an argument is wrong, or names no parameter of the kernel.
     """
     prune = _checked(prune_configs_by, use_cuda_graph, budget_s)
     listed = all_configs(configs, spaces)
@@ -92,13 +93,13 @@ def heuristics(values: Mapping[str, Heuristic]) -> Callable[[Kernel], CompletedK
     """Compute constants of a kernel from its arguments; above ``@xetile.kernel``.
 
     Args:
-        values: by the name of each constant a function of the arguments by name, such
-            as ``{"EVEN": lambda args: args["A"].shape[1] % 64 == 0}``. It sees what
-            configs set, and what the functions before it gave. A constant that a launch
-            is given is not computed.
+        values: for the name of each constant a function of the arguments by name, such
+            as ``{"EVEN": lambda args: args["A"].shape[1] % 64 == 0}``. It also sees the
+            constants of configs and of the functions before it. A constant that a
+            launch gives is not computed.
 
     Raises:
-        LaunchError: it is declared wrong.
+        LaunchError: an argument is wrong, or names no parameter of the kernel.
     """
 
     @errors_at_caller

@@ -1,7 +1,6 @@
-"""Kernels whose calls get constants: from configs, then from functions.
+"""Kernels whose calls are completed by constants: from configs, then from functions.
 
-Calls are completed before anything else happens; from then on they are those of a
-plain kernel, with its shortcuts.
+A call is completed first. From then on it is a call of a plain kernel, with shortcuts.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
 from xetl.language.pickling import reduced
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.grid import Grid, GridFunction, GridSpec
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.launcher import Plan
@@ -27,7 +26,7 @@ from xetl.runtime.tuning.tuner import Tuner
 
 
 class CompletingLauncher:
-    """A kernel that completes its calls, with a grid."""
+    """A `CompletedKernel` with a grid; call it with the arguments."""
 
     __slots__ = ("_kernel", "grid")
 
@@ -50,13 +49,13 @@ class CompletingLauncher:
 class CompletedKernel(Kernel):
     """A kernel whose constants ``autotune`` or ``heuristics`` choose.
 
-    `ir`, `explain`, `stats` and `interpret` are about the best config that is known, or
-    the first; `warmup` compiles each of them.
+    `ir`, `explain`, `stats` and `interpret` use the best config that is known, or else
+    the first; `warmup` compiles all configs.
 
     Attributes:
-        tuner: the configs; None: there are none.
-        heuristics: functions of the arguments by name, by the constant they compute.
-        hooks: called around each trial.
+        tuner: the tuner with the configs; None: there are no configs.
+        heuristics: functions of the arguments, by the names of their constants.
+        hooks: functions called before and after each trial.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class CompletedKernel(Kernel):
         heuristics: Mapping[str, Heuristic] | None = None,
         hooks: Hooks = (None, None),
     ) -> None:
-        """Take over ``kernel``, and what was added to it already."""
+        """Take over ``kernel``, with a tuner and heuristics that it has already."""
         self.tuner = tuner
         self.hooks = hooks
         self.heuristics = dict(heuristics or {})
@@ -90,36 +89,34 @@ class CompletedKernel(Kernel):
 
     @property
     def configs(self) -> list[Config]:
-        """What is chosen among."""
+        """The configs that are chosen among."""
         return [] if self.tuner is None else list(self.tuner.configs)
 
     @property
     def trials(self) -> list[Trial]:
-        """What became of each config, the last time that this process tuned."""
+        """The trial of each config in the last tuning of this process."""
         return [] if self.tuner is None else list(self.tuner.trials)
 
+    @errors_at_caller
     def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
-        """As `Kernel.bind`; tunes, if nothing is known of such a call."""
-        try:
-            spec = self.grid if grid is None else grid
-            if spec is None:
-                raise self._no_grid("bound", "bind(..., grid=...)")
-            named = self.completed(args, keywords, spec)
-            if self.best_config is not None and self.best_config.pre_hook is not None:
-                raise LaunchError(
-                    f"`{self.fn.__name__}` cannot be bound: a plan would not call the "
-                    f"`pre_hook` of its config ({self.best_config})",
-                    code="X0851",
-                    help=f"launch it: {self.fn.__name__}[grid](...)",
-                )
-        except XetlError as error:
-            raise at_caller(error) from None
+        """Do the same as `Kernel.bind`; tune first if no config is known."""
+        spec = self.grid if grid is None else grid
+        if spec is None:
+            raise self._no_grid("bound", "bind(..., grid=...)")
+        named = self.completed(args, keywords, spec)
+        if self.best_config is not None and self.best_config.pre_hook is not None:
+            raise LaunchError(
+                f"`{self.fn.__name__}` cannot be bound: a plan would not call the "
+                f"`pre_hook` of its config ({self.best_config})",
+                code="X0851",
+                help=f"launch it: {self.fn.__name__}[grid](...)",
+            )
         return super().bind(*args, grid=grid, **named)
 
     def warmup(
         self, signature: str, *, target: str | None = None, **keywords: Any
     ) -> None:
-        """As `Kernel.warmup`, with each of the configs."""
+        """Do the same as `Kernel.warmup`, for each config."""
         for config in self.configs or [Config()]:
             chosen = {**config.kwargs, **keywords}
             super().warmup(signature, target=target, **chosen)
@@ -127,13 +124,13 @@ class CompletedKernel(Kernel):
     def completed(
         self, args: Args, keywords: Keywords, grid: GridSpec
     ) -> dict[str, Any]:
-        """The keywords of a launch with all constants; tunes if need be.
+        """Return the keywords of a launch with all constants; tune if necessary.
 
         Raises:
-            LaunchError: a constant that the configs set is given as well.
+            LaunchError: the call gives a constant that the configs set.
         """
         call = self._call(args, keywords, grid)
-        if call is None:  # the launch will say what is wrong with it
+        if call is None:  # the launch reports the error
             return self._anything(keywords)
         if self.tuner is None:
             return {**call.computed(Config()), **keywords}
@@ -147,7 +144,7 @@ class CompletedKernel(Kernel):
         return CompletingLauncher(self, grid)
 
     def _known(self, args: Args, keywords: Keywords) -> dict[str, Any]:
-        """As `completed`, without trials; what is given counts more than a config."""
+        """Do the same as `completed` without trials; given values override a config."""
         if len(args) == 1 and isinstance(args[0], str):
             return self._of_text(args[0], keywords)
         call = self._call(args, keywords, 1)
@@ -159,7 +156,7 @@ class CompletedKernel(Kernel):
         return {**config.kwargs, **call.computed(config), **keywords}
 
     def _of_text(self, text: str, keywords: Keywords) -> dict[str, Any]:
-        """Of arguments that a signature string describes, by the first config."""
+        """Complete a call whose arguments a text describes, by the first config."""
         first = self._first()
         named = {**first, **keywords}
         described = describe(text, self._parameters, named)
@@ -173,7 +170,7 @@ class CompletedKernel(Kernel):
             try:
                 computed[name] = call.compute(name, Config({**first, **computed}))
             except Exception as error:
-                # Of the user's function, about arguments that are not there.
+                # The user's function may need an argument that has no value.
                 raise LaunchError(
                     f"`{name}` of `{self.fn.__name__}` cannot be computed of a "
                     f"signature ({type(error).__name__}: {error})",
@@ -186,11 +183,11 @@ class CompletedKernel(Kernel):
         return {} if self.tuner is None else self.tuner.configs[0].kwargs
 
     def _anything(self, keywords: Keywords) -> dict[str, Any]:
-        """Some value for each constant: a call that is wrong in another way."""
+        """Return any value for each constant: the call has another error to report."""
         return {**dict.fromkeys(self.heuristics), **self._first(), **keywords}
 
     def _call(self, args: Args, keywords: Keywords, grid: GridSpec) -> Call | None:
-        """A call by the names of its arguments; None if it is wrong."""
+        """Return the call with its arguments by name; None if it is wrong."""
         options: Keywords = {}
         rest = keywords
         if keywords:

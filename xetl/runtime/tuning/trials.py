@@ -1,10 +1,10 @@
 """Trials: configs are compiled, checked against the first one, and timed.
 
-Configs are compiled in worker processes, and what they make comes through the disk
-cache.  A worker is a fork: it has the kernel, the arguments and the compiler already.
-It only compiles; it launches nothing and starts no threads.  Where other threads run a
-fork could copy a lock that is taken, so there is none, and the caller compiles by
-itself.  Where tuning takes long and somebody looks there is a progress bar.
+Worker processes compile configs; the results come through the disk cache. A worker is a
+fork: it has the kernel, the arguments and the compiler already. It only compiles; it
+launches nothing and starts no threads. If other threads run, a fork could copy a lock
+that is held: then there are no workers, and the caller compiles everything. If tuning
+takes long, a terminal shows a progress bar.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from xetl.settings import no_compile
 
 _POLL = 0.003
 _LEAST = 3
-"""Fewer jobs are done sooner than workers have started."""
+"""The least number of jobs for workers: fewer are done before workers have started."""
 
 _MOST = 8192
-"""More would not fit the pipe of their numbers, nor any budget."""
+"""The most jobs: their numbers have to fit the pipe."""
 
 
 def run_in_workers(jobs: Sequence[Callable[[], object]], seconds: float) -> bool:
-    """Run jobs in as many processes as there are CPUs; what they give is dropped.
+    """Run jobs in as many processes as there are CPUs; their results are dropped.
 
     Args:
-        jobs: they leave something on the disk; one that fails does nothing.
+        jobs: functions that write files; errors are ignored.
         seconds: workers that take longer are killed.
 
     Returns:
-        whether there were workers: not for a few jobs, or beside other threads.
+        Whether workers ran: they do not if there are few jobs or other threads.
     """
     count = min(len(os.sched_getaffinity(0)), len(jobs))
     if len(jobs) < _LEAST or count < 2 or threading.active_count() > 1:
@@ -82,7 +82,7 @@ def _start(jobs: Sequence[Callable[[], object]], numbers: int) -> int:
     parent = os.getpid()
     sys.stdout.flush()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # threads of libraries, which hold no locks
+        warnings.simplefilter("ignore")  # of threads of libraries: they hold no locks
         worker = os.fork()
     if worker:
         return worker
@@ -95,7 +95,7 @@ def _start(jobs: Sequence[Callable[[], object]], numbers: int) -> int:
 def _work(jobs: Sequence[Callable[[], object]], numbers: int, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)  # `static_print` speaks in the parent
+    os.dup2(nothing, 1)  # the parent shows the output of `static_print`
     os.dup2(nothing, 2)
     while os.getppid() == parent:
         number = os.read(numbers, 2)
@@ -109,7 +109,7 @@ def _work(jobs: Sequence[Callable[[], object]], numbers: int, parent: int) -> No
 def _has_ended(worker: int) -> bool:
     try:
         return os.waitpid(worker, os.WNOHANG)[0] == worker
-    except ChildProcessError:  # somebody else has waited for it
+    except ChildProcessError:  # other code has waited for it
         return True
 
 
@@ -135,7 +135,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, what: str) -> None:
-        """One step is done, of those called ``what``."""
+        """Count a step; ``what`` describes it."""
         self._done += 1
         if self._bar is None and perf_counter() - self._start > _LONG:
             self._show()
@@ -161,31 +161,31 @@ _REP = 0.06
 """Seconds for which a config is timed, if the user does not say."""
 
 _SLOW = 1.5
-"""A first call that takes so many times as long as the best is the only one."""
+"""A config is not timed further if its first call takes so many times the best time."""
 
 _FINALISTS = 3
-"""So many of the best are timed once more, in turns."""
+"""The number of the best configs that are timed again, in turns."""
 
 _WORTH_WORKERS = 0.05
-"""Seconds: a config that takes less was in the cache."""
+"""Seconds: a config that is ready sooner was in the cache."""
 
 _COMPILING = 0.6
-"""The part of the budget in which configs are compiled."""
+"""The fraction of the budget for compiling configs."""
 
 _LATE = "the budget was over before it was compiled"
 
 _ESTIMATED = 3.0
-"""Configs whose estimate is so many times the best are left out."""
+"""Configs whose estimate exceeds the best one by this factor are left out."""
 
 
 @dataclass
 class Trial:
-    """What became of a config.
+    """The outcome for one config.
 
     Attributes:
-        milliseconds: of a launch; None if it was not timed.
-        problem: why it was not timed, or is not to be used.
-        is_dropped: whether it fails or gives other results; else time was short.
+        milliseconds: the time of a launch; None if it was not timed.
+        problem: why it was not timed, or must not be used; else None.
+        is_dropped: whether it fails or gives wrong results.
     """
 
     config: Config
@@ -196,14 +196,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Options:
-    """How trials are made.
+    """The options of trials.
 
     Attributes:
-        budget: seconds for all of them.
-        warmup: seconds before the timing of a config.
-        rep: seconds of the timing.
+        budget: seconds for all trials.
+        warmup: seconds for which a config runs before it is timed.
+        rep: seconds for which it is timed.
         zeroed: names of arrays that are filled with zeros before each launch.
-        restored: those that get their old elements back.
+        restored: names of arrays that get their old elements back before each launch.
         bench: the user's own ``do_bench(call, quantiles=...)``, or None.
     """
 
@@ -235,15 +235,15 @@ class Trials:
     _errors: list[XetlError] = field(default_factory=list[XetlError])
 
     def run(self) -> Trial:
-        """Find the best.
+        """Return the trial of the best config.
 
         Raises:
-            XetlError: no config could be used; that of the first.
+            XetlError: no config can be used: the error of the first one.
         """
         start = perf_counter()
         end = start + self.options.budget
         with Progress(2 * len(self.trials)) as progress:
-            # What is compiled is to be timed as well.
+            # The rest of the budget is for timing.
             ready = self._compiled(start + _COMPILING * self.options.budget, progress)
             if not ready:
                 raise self._errors[0]
@@ -256,7 +256,7 @@ class Trials:
     # Compiling ---------------------------------------------------------------------
 
     def _compiled(self, end: float, progress: Progress) -> list[_Ready]:
-        """Those that compile, until the time is over; one at least."""
+        """Compile configs until the time ``end``, but at least one that compiles."""
         ready: list[_Ready] = []
         had_workers = False
         for index, trial in enumerate(self.trials):
@@ -265,7 +265,7 @@ class Trials:
             if is_late and not had_workers:
                 trial.problem = _LATE
                 continue
-            # What workers made in time is on the disk; nothing else runs beside them.
+            # If late, take only results of workers from the disk; compile no others.
             with no_compile() if is_late else nullcontext():
                 self._prepare(trial, ready)
             progress.advance("compiling")
@@ -278,7 +278,7 @@ class Trials:
     def _prepare(self, trial: Trial, ready: list[_Ready]) -> None:
         try:
             prepared = self.call.prepare_with(trial.config)
-            # Seconds of a launch by the backend's model of costs, if it has one.
+            # The seconds of a launch by the backend's cost model, if it has one.
             loaded, args = prepared.found.loaded, prepared.wanted.args
             grid = self.call.grid_with(trial.config)
             expected = loaded.backend.expect(loaded.artifact, grid, args)
@@ -338,18 +338,18 @@ class Trials:
         self.call.before(trial.config, copies.arrays)
 
     def _seconds(self, trial: Trial, plan: Plan, copies: Copies, best: float) -> float:
-        """Of a launch; roughly, if it is much slower than the best."""
+        """Return the seconds of a launch; only roughly if it is far from the best."""
         if self.options.bench is not None:
             run = partial(self._run, trial, plan, copies)
             found: Any = self.options.bench(run, quantiles=(0.5, 0.2, 0.8))
             return 1e-3 * float(np.ravel(found)[0])
         before = self._preparation(trial, copies)
-        # It has run once, to compare its results.
+        # It is warm: it has run once for the comparison of results.
         first = min(time_calls(plan, self.options.warmup, before, is_warm=True))
         if first > _SLOW * best:
             return first
         times = time_calls(plan, self.options.rep, before, least=3, is_warm=True)
-        return min(times)  # what else runs here only adds to it
+        return min(times)  # noise of other processes only adds time
 
     def _run(self, trial: Trial, plan: Plan, copies: Copies) -> None:
         self._before(trial, copies)
@@ -357,7 +357,7 @@ class Trials:
         self.call.after(trial.config, copies.arrays)
 
     def _preparation(self, trial: Trial, copies: Copies) -> Callable[[], None] | None:
-        """What is done before each timed launch; None: nothing."""
+        """Return the function to call before each timed launch, or None."""
         needs = self.options.restored or self.options.zeroed
         if needs or self.call.has_hooks(trial.config):
             return partial(self._before, trial, copies)
@@ -366,7 +366,7 @@ class Trials:
     def _finals(
         self, plans: Sequence[tuple[Trial, Plan]], copies: Copies, end: float
     ) -> None:
-        """Time the best again, in turns: noise may have hit one of them alone."""
+        """Time the best configs again in turns, so that noise affects all alike."""
         timed = [(t, p) for t, p in plans if t.milliseconds is not None]
         timed.sort(key=lambda each: each[0].milliseconds or 0.0)
         finalists = timed[:_FINALISTS]
@@ -386,7 +386,7 @@ class Trials:
 
 
 def warn_of_dropped(name: str, trials: Sequence[Trial]) -> None:
-    """Say which configs failed or gave other results."""
+    """Warn of configs that failed or gave wrong results."""
     for trial in trials:
         if trial.is_dropped:
             text = f"config ({trial.config}) of `{name}` is not used: {trial.problem}"
@@ -394,9 +394,9 @@ def warn_of_dropped(name: str, trials: Sequence[Trial]) -> None:
 
 
 def _pruned(ready: Sequence[_Ready]) -> list[_Ready]:
-    """Without those that the backend's model of costs finds hopeless; its best first.
+    """Return the configs without hopeless ones, sorted by the estimates of the backend.
 
-    The first config stays the first: results are compared with its.
+    The first config stays first, because its results are the reference.
     """
     known = [each.estimate for each in ready if each.estimate is not None]
     if not known:

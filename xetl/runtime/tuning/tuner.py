@@ -1,10 +1,10 @@
-"""Which config a call gets: known, remembered on disk, or found by trials now.
+"""Choose the config of a call: from memory, from disk, or by trials.
 
-On disk there is one JSON file for each kernel, to be checked in and shipped. It is
-replaced as a whole, so a reader sees the old or the new one, also if the writer is
-killed. Writers take turns by a lock, which the system drops when a process ends. The
-texts in a file are only compared with those of the declared configs: nothing in it is
-run. What cannot be read or written is as if it were not there.
+On disk there is one JSON file for each kernel, which can be checked in and shipped. It
+is replaced as a whole, so a reader sees the old or the new file, even if the writer is
+killed. Writers take turns by a lock, which the system releases when a process ends.
+Nothing in a file is run: its texts are only compared with those of the declared
+configs. A file that cannot be read or written is ignored.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from xetl.settings import launch_state
 
 
 class Tuner:
-    """The configs of a kernel, and what is known of them.
+    """The configs of a kernel, and the best ones of earlier calls.
 
     Attributes:
-        configs: in the order of the declaration.
-        chosen: names of all constants that they set.
+        configs: the configs in the order of the declaration.
+        chosen: the names of all constants that they set.
         best: the config of the last launch.
-        trials: of the last tuning in this process.
-        tunes_anew: whether what is on the disk does not count.
+        trials: the trials of the last tuning in this process.
+        tunes_anew: whether to ignore configs on disk.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Tuner:
         self._is_tuning = False
 
     def known(self, call: Call) -> Config:
-        """The best config as far as it is known, else the first; nothing is tried."""
+        """Return the best config if it is known, else the first; make no trials."""
         found = self._known.get(self._memory_key(call))
         found = found or self._remembered(call)
         return found or self.configs[0]
 
     def choose(self, call: Call) -> Config:
-        """The best config for a call; trials are made if nothing is known.
+        """Return the best config for a call; make trials if it is not known.
 
         Raises:
             XetlError: no config can be used.
@@ -109,7 +109,7 @@ class Tuner:
         else:
             found = None if self.tunes_anew else self._remembered(call)
         if found is None:
-            # A hook may launch the kernel it belongs to; the interpreter has no times.
+            # A hook may launch its own kernel; times in the interpreter mean nothing.
             cannot = self._is_tuning or settings.interpret
             if cannot or settings.compiling_forbidden:
                 return self.configs[0]
@@ -140,7 +140,7 @@ class Tuner:
     # What is known -----------------------------------------------------------------
 
     def _memory_key(self, call: Call) -> object:
-        """What tells calls apart, at each launch: cheap."""
+        """Return a key that tells calls apart; each launch needs it, so it is cheap."""
         parts: list[object] = [call.backend]
         for name, value in call.values.items():
             if name in self._key:
@@ -158,7 +158,7 @@ class Tuner:
             return None
         try:
             texts = self._file.find(self._question(call))
-        except XetlError:  # of a wrong argument or setting, which the launch explains
+        except XetlError:  # an argument or setting is wrong: the launch reports it
             return None
         if texts is None:
             return None
@@ -179,7 +179,7 @@ class Tuner:
     # Pruning by the user -----------------------------------------------------------
 
     def _pruned(self, call: Call) -> list[Config]:
-        """What `prune_configs_by` leaves: as in Triton."""
+        """Return the configs that `prune_configs_by` leaves, as in Triton."""
         listed = self.configs
         early = self._prune.get("early_config_prune")
         if early is not None:
@@ -202,14 +202,14 @@ class Tuner:
 
 
 def _plain_source(fn: Callable[..., Any]) -> str:
-    """The text of a function from ``def`` on: its decorators only say what to try."""
+    """Return the source of a function without decorators: these declare the configs."""
     lines = source_text(fn).splitlines(keepends=True)
     starts = (i for i, line in enumerate(lines) if line.lstrip().startswith("def "))
     return "".join(lines[next(starts, 0) :])
 
 
 def _forms(value: object) -> list[object]:
-    """Dtypes and devices of arrays, also of those in structures; classes of others."""
+    """Return dtype and device of each array, also in structures; classes of others."""
     dtype: object = getattr(value, "dtype", None)
     if dtype is not None:
         return [dtype, getattr(value, "device", None)]
@@ -220,7 +220,7 @@ def _forms(value: object) -> list[object]:
 
 
 def _key_value(value: object) -> object:
-    """Of an array, its shape."""
+    """Return the shape of an array; any other value itself."""
     if isinstance(value, tuple | list):
         return tuple(map(_key_value, cast("Sequence[object]", value)))
     shape: Any = getattr(value, "shape", None)
@@ -235,7 +235,7 @@ def _key_text(value: object) -> str:
 
 
 def _kind(value: object) -> str:
-    """Of an array its dtype, else its class; of a structure those of its items."""
+    """Return the dtype of an array, else the class; for a structure those of items."""
     items = items_by_path("", value)
     if items is not None:
         return f"({', '.join(map(_kind, items.values()))})"
@@ -255,7 +255,7 @@ class TunedFile:
     """The best configs of one kernel.
 
     Attributes:
-        path: of the file; its name changes with the source of the kernel.
+        path: the file; its name changes with the source of the kernel.
     """
 
     def __init__(self, kernel: str, source: str) -> None:
@@ -267,11 +267,11 @@ class TunedFile:
 
     @property
     def path(self) -> Path:
-        """Where it is now: the folder is a setting."""
+        """The path in the folder of the current settings."""
         return tuned_folder() / self._name
 
     def find(self, question: Question) -> Mapping[str, str] | None:
-        """The texts of the best config's values; None if nothing is known."""
+        """Return the texts of the best config's values; None if it is not known."""
         for entry in self._entries():
             if _answers(entry, question):
                 texts: object = entry.get("config")
@@ -280,7 +280,7 @@ class TunedFile:
         return None
 
     def add(self, question: Question, facts: Mapping[str, Any]) -> None:
-        """Keep an answer instead of an older one to the same question."""
+        """Store an answer; it replaces an older one to the same question."""
         folder = self.path.parent
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
@@ -321,7 +321,7 @@ def _answers(entry: Mapping[str, Any], question: Question) -> bool:
 
 @contextmanager
 def _locked(folder: Path) -> Generator[None]:
-    """Alone among all writers of a folder, where the file system can lock."""
+    """Hold the lock of the writers of a folder, if the file system has locks."""
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         with suppress(OSError):

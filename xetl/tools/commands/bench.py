@@ -1,4 +1,4 @@
-"""``xetl bench``: how long a launch of a kernel takes, or a report of benchmarks."""
+"""``xetl bench``: time launches of a kernel, or run a report of benchmarks."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _QUANTILES = (0.5, 0.2, 0.8)
     "sizes",
     metavar="NAME=NUMBER",
     multiple=True,
-    help="How large the arrays are: `--size M=1024`.",
+    help="An extent of the arrays, such as `--size M=1024`.",
 )
-@click.option("--grid", help="Of the launch, in Python; by default the declared one.")
+@click.option("--grid", help="The grid, in Python; by default the declared one.")
 @click.option(
     "--cache",
     type=click.Choice(["warm", "cold"]),
     default="warm",
     show_default=True,
-    help="Whether the caches still hold what the launch before left there.",
+    help="Whether caches still hold data of the previous launch (warm).",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=0.5,
     show_default=True,
-    help="For how long it is timed.",
+    help="Duration of the measurement, in seconds.",
 )
-@click.option("--csv", help="For a report: a file for the values.")
-@click.option("--png", help="For a report: a file for the plot.")
+@click.option("--csv", help="The file for the values of a report.")
+@click.option("--png", help="The file for the plot of a report.")
 @json_option
 def command(
     place: str,
@@ -62,7 +62,7 @@ def command(
         --size N=512 BM=64
     xetl bench benchmarks.py:report --csv gemm.csv --png gemm.png
 
-    The first number is the median; 20 and 80 of 100 launches are below the others.
+    It prints the median, and in parentheses the quantiles of 20 % and 80 %.
     """
     named, names = find_kernel(place, also=(Report,))
     if isinstance(named, Report):
@@ -84,7 +84,7 @@ def command(
 def _measured(
     found: Asked, sizes: dict[str, int], grid: Any, cache: Any, seconds: float
 ) -> dict[str, Any]:
-    """Times in milliseconds, and bytes of the arrays."""
+    """Return times in milliseconds, and bytes of the arrays, as facts for JSON."""
     arrays = random_arguments(found, sizes, found.constants)
     plan = found.kernel.bind(
         grid=grid, backend=found.backend, **arrays, **found.constants
@@ -94,7 +94,7 @@ def _measured(
     )
     size = sum(getattr(each, "nbytes", 0) for each in arrays.values())
     return {
-        "kernel": found.kernel.fn.__name__,
+        "kernel": found.name,
         "backend": found.backend,
         "cache": cache,
         "ms": quantiles[0],

@@ -1,9 +1,10 @@
-"""``xetl cache``: what is kept on disk: list it, make room."""
+"""``xetl cache``: list the compiled kernels on disk, or remove some."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import islice
 from os import stat_result
 from pathlib import Path
 from typing import Any
@@ -21,42 +22,52 @@ _UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 
 @click.group()
 def command() -> None:
-    """Look at the compiled kernels that are kept on disk, or remove some."""
+    """List the compiled kernels on disk, or remove some."""
 
 
 @command.command("ls")
-@click.option("--all", "every", is_flag=True, help=f"Not only the {_SHOWN} used last.")
+@click.option(
+    "--all", "every", is_flag=True, help=f"Show all, not only the last {_SHOWN}."
+)
 @json_option
 def list_kernels(every: bool, as_json: bool) -> None:
-    """List the compiled kernels, the one used last first."""
+    """List the compiled kernels, the most recently used first."""
     cache = _cache()
     entries = cache.entries()[::-1]
-    kernels = [(path, status, cache.peek(path)) for path, status in entries]
-    named = [each for each in kernels if "kernel" in each[2]]
+    kernels = ((path, status, cache.peek(path)) for path, status in entries)
+    named = (each for each in kernels if "kernel" in each[2])
     if as_json:
         show([_facts(*each) for each in named], (), as_json)
         return
-    _print_table([_HEAD, *map(_row, named if every else named[:_SHOWN])])
-    if len(named) > _SHOWN and not every:
-        click.echo(f"... and {len(named) - _SHOWN} more: xetl cache ls --all")
+    # Read only what is shown: each entry is a file, and there may be 100,000.
+    shown = list(named if every else islice(named, _SHOWN))
+    _print_table([_HEAD, *map(_row, shown)])
+    if not every and next(named, None):
+        click.echo(f"... the {_SHOWN} used last; for all: xetl cache ls --all")
     size = sum(status.st_size for _, status in entries)
     click.echo(
-        f"{len(named)} kernels, {len(entries)} files, {_megabytes(size)} of "
-        f"{_megabytes(cache.limit)} in {cache.folder}"
+        f"{len(entries)} files, {_megabytes(size)} of {_megabytes(cache.limit)} in "
+        f"{cache.folder}"
     )
 
 
 @command.command()
 @click.option("--to", "size", metavar="SIZE", help="Leave at most SIZE, such as 100M.")
-@click.option("--unused-for", "days", metavar="DAYS", type=click.FloatRange(min=0))
+@click.option(
+    "--unused-for",
+    "days",
+    metavar="DAYS",
+    type=click.FloatRange(min=0),
+    help="Also remove kernels that were not used for DAYS.",
+)
 @click.option("--all", "everything", is_flag=True, help="Remove everything.")
 @json_option
 def prune(
     size: str | None, days: float | None, everything: bool, as_json: bool
 ) -> None:
-    """Remove what was used least recently: all that exceeds XETL_CACHE_SIZE.
+    """Remove the least recently used kernels, until the cache fits XETL_CACHE_SIZE.
 
-    Other processes may go on: what they need again they compile again.
+    Other processes may run at the same time: they compile a removed kernel again.
     """
     cache = _cache()
     before = _size(cache)
@@ -107,7 +118,7 @@ def _facts(path: Path, status: stat_result, facts: Any) -> dict[str, Any]:
 
 
 def _age(seconds: float) -> str:
-    """A time ago, in the largest unit of which there are two."""
+    """Return a time ago as text, in the largest unit of which it has two."""
     for unit, length in _UNITS:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit} ago"

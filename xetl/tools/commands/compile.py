@@ -1,10 +1,11 @@
-"""``xetl compile``: a kernel as object, library, SPIR-V or Python wheel; no device."""
+"""``xetl compile``: write a kernel as object, library, SPIR-V or Python wheel."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from contextlib import suppress
+from keyword import iskeyword
 from pathlib import Path
 
 import click
@@ -21,20 +22,24 @@ from xetl.tools.shipping.wheel_files import wheel_files
     "-o",
     "--output",
     type=Path,
-    help="The file for the code; the others are put beside it. Of a wheel: a folder.",
+    help="The file for the code; others are put beside it. For a wheel, a folder.",
 )
-@click.option("--name", help="Of the function, by default the kernel's; of a wheel.")
+@click.option(
+    "--name", help="The name of the function or wheel; by default the kernel's."
+)
 @click.option("--wheel", "is_wheel", is_flag=True, help="Make a Python wheel instead.")
 @click.option(
     "--also",
     multiple=True,
     metavar="'FILE:KERNEL SIGNATURE ...'",
-    help="Of a wheel: one more kernel, in quotes; its signature in quotes within.",
+    help="For a wheel: one more kernel, in quotes, with quotes around its signature.",
 )
 @click.option(
-    "--grid", help="Of a wheel: the grid, in Python, such as `lambda m: ...`."
+    "--grid", help="For a wheel: the grid, in Python, such as `lambda m: ...`."
 )
-@click.option("--version", default="0.1.0", show_default=True, help="Of a wheel.")
+@click.option(
+    "--version", default="0.1.0", show_default=True, help="For a wheel: its version."
+)
 @json_option
 def command(
     place: str,
@@ -55,29 +60,33 @@ def command(
     xetl compile gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" --target avx2 -o gemm.o
     cc -O2 -fopenmp main.c gemm.o -lm          # main.c includes gemm.h
 
-    For CPUs (avx2, avx512, avx512_bf16, amx): a relocatable object, or a shared library
-    if the file ends in .so; a header with a function that takes the kernel's arguments;
-    JSON that says all they rely on; files for CMake and pkg-config. For GPUs (pvc,
-    bmg): SPIR-V, a header and JSON. No device is needed, nor a processor of that kind.
+    For CPUs (avx2, avx512, avx512_bf16, amx) it writes a relocatable object, or a
+    shared library if the file ends in .so; a header with a function that takes the
+    kernel's arguments; JSON with the facts these rely on; files for CMake and
+    pkg-config. For GPUs (pvc, bmg) it writes SPIR-V, a header and JSON. Neither a
+    device nor a processor of that kind is needed.
 
     \b
     xetl compile gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" --wheel -o dist
     pip install dist/gemm-0.1.0-*.whl
     python -c "import gemm; gemm.gemm(A, B, C)"
 
-    A wheel needs NumPy alone. Without --target it has code for each kind of CPU, and
-    the best that runs is taken.
+    A wheel needs only NumPy. Without --target it has code for each kind of CPU, and
+    runs the best code that the processor supports.
     """
     found = asked(place, words, target, backend)
-    called = name or getattr(found.kernel, "name", None) or found.kernel.__name__
+    called = name or found.name
     if not re.fullmatch(r"[A-Za-z_]\w*", called, re.ASCII):
         why = f"`{called}` is no name in C; give another with --name"
         raise click.BadParameter(why, param_hint="--name")
     if is_wheel:
+        if iskeyword(called):
+            why = f"`{called}` is a word of Python: it could not be imported"
+            raise click.BadParameter(why, param_hint="--name")
         kernels = [found, *(_read(each, target, backend) for each in also)]
         files = wheel_files(kernels, called, version, grid, output or Path())
         if output and output.suffix != ".whl" and not output.exists():
-            with suppress(OSError):  # what cannot be made is said when it is written to
+            with suppress(OSError):  # `write_files` reports the missing folder
                 output.mkdir()
     elif also or grid:
         raise click.UsageError("`--also` and `--grid` are for wheels: add --wheel")
@@ -92,10 +101,10 @@ def command(
 
 
 def _read(words: str, target: str | None, backend: str | None) -> Asked:
-    """A kernel that `--also` names."""
+    """Find a kernel that `--also` names."""
     try:
         place, *rest = shlex.split(words)
-    except ValueError as error:  # a quote is open, or there is nothing
+    except ValueError as error:  # an open quote, or no word
         why = f"`{words}` is not FILE:KERNEL SIGNATURE: {error}"
         raise click.BadParameter(why, param_hint="--also") from None
     return asked(place, tuple(rest), target, backend)

@@ -1,4 +1,4 @@
-"""``xetl doctor``: what of this machine xetl can use; how to mend the rest."""
+"""``xetl doctor``: show what xetl can use on this machine, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ _COLOURS = {"ok": "green", "note": "yellow", "problem": "red"}
 
 @click.command()
 @json_option
-@click.option("--gpu", is_flag=True, help="Test each GPU: a minute for each.")
-@click.option("--only", metavar="REGEX", help="With --gpu: tests called like this.")
+@click.option("--gpu", is_flag=True, help="Test each GPU; a minute for each GPU.")
+@click.option("--only", metavar="REGEX", help="With --gpu: run tests of matching name.")
 @click.option(
     "-o",
     "--output",
     type=Path,
-    help="With --gpu: the report; by default xetl-gpu-report.json.",
+    help="With --gpu: the file of the report; by default xetl-gpu-report.json.",
 )
 def command(as_json: bool, gpu: bool, only: str | None, output: Path | None) -> None:
-    r"""Say what xetl finds on this machine: versions, devices, threads, settings.
+    r"""Show what xetl finds on this machine: versions, devices, threads, settings.
 
     \b
     xetl doctor
     xetl doctor --gpu
     xetl doctor --gpu --only "DPAS|atomic"
 
-    `ok` is as it should be, `note` is optional or worth knowing, `problem` is what was
-    asked for or is needed, and does not work: then the exit code is 1.
+    `ok`: no problem. `note`: an optional part is missing, or a fact is worth knowing.
+    `problem`: something needed or asked for does not work; then the exit code is 1.
 
-    With --gpu, kernels run on each device that is there, also on CPUs with an OpenCL
-    driver: every kind of message, DPAS of each type, atomics, barriers, residency of
-    memory. Results are compared with the reference. A report is written that can be
-    attached to an issue; it names the machine's drivers and settings. Without a device
-    the exit code is 2.
+    With --gpu, test kernels run on each device, also on CPUs with an OpenCL driver:
+    every kind of message, DPAS of each type, atomics, barriers, residency of memory.
+    Results are compared with the reference. The command writes a report for an issue,
+    with the machine's drivers and settings. Without a device the exit code is 2.
     """
     if gpu:
         test: Any = importlib.import_module("xetl.tools.self_test.report")

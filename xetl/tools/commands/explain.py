@@ -1,4 +1,4 @@
-"""``xetl explain``: what became of a kernel, or what an error code means."""
+"""``xetl explain``: explain how a kernel was compiled, or what an error code means."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _CODE = re.compile(r"[xX]?\d+|[xX]\w{1,4}")
 _PACKAGE = Path(__file__).parents[2]
 
 _FOLDERS = (_PACKAGE / "error_pages", _PACKAGE.parent / "docs" / "errors")
-"""Where setup.py puts them, and where they are written."""
+"""The folders of error pages: in an installed package, and in the source tree."""
 
 
 def codes() -> list[str]:
-    """All codes that have a page, in order."""
+    """Return all codes that have a page, in order."""
     return sorted(path.stem for path in _folder().glob("X*.md"))
 
 
 def page(code: str) -> str | None:
-    """The text of the page of ``code``, or None if there is no such code."""
+    """Return the text of the page of ``code``, or None if there is no such code."""
     return _folder().joinpath(f"{code}.md").read_text() if code in codes() else None
 
 
 def headline(code: str) -> str:
-    """What a code means, in a line."""
+    """Return the meaning of a code in one line."""
     text = page(code) or ""
     return text.partition("\n")[0].partition(": ")[2]
 
@@ -47,8 +47,8 @@ def _folder() -> Path:
 @click.option(
     "--roofline",
     is_flag=True,
-    help="On the page: draw the machine's limits, and the products below. Those of a "
-    "CPU are measured here, a GPU's are its data sheet's.",
+    help="With --html: draw the limits of the machine, and the kernel's products below "
+    "them. Limits of a CPU are measured; limits of a GPU are from its data sheet.",
 )
 @json_option
 def command(
@@ -60,7 +60,7 @@ def command(
     roofline: bool,
     as_json: bool,
 ) -> None:
-    r"""Say what became of each line of a kernel, or what an error CODE means.
+    r"""Explain how each line of a kernel was compiled, or what an error CODE means.
 
     \b
     xetl explain gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --target avx512
@@ -68,8 +68,8 @@ def command(
     xetl explain X0201
     xetl explain
 
-    Without anything, list the codes. The page has the source beside the IR at each
-    stage, lines linked; gemm.html#l19 opens it at line 19.
+    Without arguments, it lists the codes. The page has the source beside the IR at each
+    stage, with links between lines; gemm.html#l19 opens it at line 19.
     """
     if what is None:
         _list(as_json)
@@ -80,8 +80,7 @@ def command(
         if found.is_text and html is not None:
             why = "there is no page about a kernel of a text: leave `--html` out"
             raise click.BadParameter(why, param_hint=PLACE)
-        options = {"target": found.target, "backend": found.backend, **found.constants}
-        said: Explanation = found.kernel.explain(*found.arguments, **options)
+        said: Explanation = found.kernel.explain(*found.arguments, **found.options)
         if html is not None:
             write_files({html: said.html(roofline=roofline)})
             click.echo(f"wrote {html}")

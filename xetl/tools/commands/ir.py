@@ -1,4 +1,4 @@
-"""``xetl ir``: the IR of a kernel at a stage or after a pass; no device."""
+"""``xetl ir``: print the IR of a kernel at a stage or after a pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xetl.tools.output import json_option, show, write_files
     show_default=True,
     help="A stage (xetile, loops, llvm, asm, spirv, ...) or the name of a pass.",
 )
-@click.option("-o", "--output", type=Path, help="A file to write it to.")
+@click.option("-o", "--output", type=Path, help="The file for the IR.")
 @json_option
 def command(
     place: str,
@@ -29,19 +29,18 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Print what becomes of a kernel.
+    r"""Print the IR of a kernel at a stage or after a pass.
 
     \b
     xetl ir gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --stage asm --target avx512
     xetl ir gemm.py:gemm "f32[M,K] f32[K,N]^T f32[M,N]" BM=128 EPILOGUE=gelu
     xetl ir module.mlir:kernel --stage xetile-blocked
 
-    SIGNATURE is as in `kernel.warmup`: f32[M,K] is row-major, f32[M,K]^T column-major,
-    i64 and f32 alone are numbers. VALUE is Python and may use the names of FILE.
+    SIGNATURE has the form of `kernel.warmup`: f32[M,K] is row-major, f32[M,K]^T is
+    column-major; i64 and f32 alone are numbers. VALUE is Python with names of FILE.
     """
     found = asked(place, words, target, backend)
-    options = {"target": found.target, "backend": found.backend, **found.constants}
-    text = found.kernel.ir(stage, *found.arguments, **options)
+    text = found.kernel.ir(stage, *found.arguments, **found.options)
     if output is not None:
         write_files({output: text + "\n"})
     if output is None or as_json:

@@ -1,7 +1,7 @@
-"""``xetl repro``: one file that shows an error of the compiler, to be attached.
+"""``xetl repro``: write one file that shows an error of the compiler, for an issue.
 
-The file has the text of the kernel's file, of the files beside it that are imported,
-and a call of the compiler with the same signature, constants, target and settings.
+The file has the text of the kernel's file and of the imported files in its folder, and
+a call of the compiler with the same signature, constants, target and settings.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from xetl.tools.kernel_files import Asked, about_a_kernel, asked, find_file, spl
 from xetl.tools.output import json_option, show, write_files
 
 _LEFT_OUT = ("XETL_CACHE", "XETL_CACHE_DIR", "XETL_TUNED_DIR", "XETL_OCLOC")
-"""Settings that are about this machine."""
+"""Settings about paths of this machine, which the file leaves out."""
 _SECONDS = 300
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong.
+    """An error of the compiler.
 
     Attributes:
         headline: the first line of the error.
+        text: the whole error.
     """
 
     headline: str
@@ -41,14 +42,13 @@ class Failure:
 
 
 def failure_of(found: Asked) -> Failure | None:
-    """Compile, without the cache; None: that works."""
-    options = {"target": found.target, "backend": found.backend}
+    """Compile a kernel; return the failure, or None if it compiles."""
     try:
         if found.is_text:
-            found.kernel.ir("llvm", **options)
+            found.kernel.ir("llvm", **found.options)
         else:
-            found.kernel.warmup(found.signature, **options, **found.constants)
-    except Exception as error:  # what passes do not expect is worth a report most
+            found.kernel.warmup(found.signature, **found.options)
+    except Exception as error:  # an unexpected error needs a report most
         text = str(error) or type(error).__name__
         if not text.startswith("error["):
             text = f"{type(error).__name__}: {text}"
@@ -59,10 +59,14 @@ def failure_of(found: Asked) -> Failure | None:
 def program(
     found: Asked, file: Path, name: str, constants: Sequence[str], why: Failure
 ) -> str:
-    """The text of the file.
+    """Return the text of the file.
 
     Args:
-        constants: ``NAME=VALUE`` as they were given.
+        found: the kernel, and what to compile it for.
+        file: the kernel's file.
+        name: the kernel's name in its file.
+        constants: the words ``NAME=VALUE`` of the command line.
+        why: the failure.
     """
     source = file.read_text("utf-8")
     kept = {k: v for k, v in variables().items() if k not in _LEFT_OUT}
@@ -92,7 +96,7 @@ def program(
 
 
 def reproduces(path: Path, why: Failure) -> bool:
-    """Whether the file fails in a process of its own as this one did."""
+    """Whether the file fails in a new process with the same error."""
     done = subprocess.run(
         [sys.executable, str(path)],
         capture_output=True,
@@ -115,7 +119,7 @@ def _head(why: Failure) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """A text as Python, line by line where that is possible."""
+    """Return a text as a Python literal, with line breaks if that is possible."""
     if "\\" in text or "'''" in text or text.endswith("'"):
         return repr(text)
     return f"'''\\\n{text}'''"
@@ -127,7 +131,7 @@ def _texts(modules: Mapping[str, str]) -> str:
 
 
 def _without_main(source: str) -> str:
-    """The text without what runs when it is a script; lines keep their numbers."""
+    """Blank out ``if __name__ == ...``; the other lines keep their numbers."""
     lines = source.splitlines()
     for node in ast.parse(source).body:
         if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
@@ -137,10 +141,10 @@ def _without_main(source: str) -> str:
 
 
 def _beside(source: str, file: Path) -> dict[str, str]:
-    """Texts of the modules of the user that the file needs, by name."""
+    """Return the texts of the user's modules that the file may need, by name."""
     folder = file.resolve().parent
     wanted = [name for name in sys.modules if _is_beside(sys.modules[name], folder)]
-    # The file itself was imported under a name of ours.
+    # `kernel_files` has imported the file itself under another name.
     own = [n for n in wanted if Path(sys.modules[n].__file__ or "") == file.resolve()]
     names = sorted(set(wanted) - set(own)) if _imports(source) else []
     return {n: Path(sys.modules[n].__file__ or "").read_text("utf-8") for n in names}
@@ -230,9 +234,10 @@ def command(
     \b
     xetl repro gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" --target pvc BM=48 -o repro.py
 
-    It has the text of FILE, of modules beside it that are imported, the signature, the
-    constants and the settings. It is run once: the last line says whether it fails as
-    the kernel did. Look at it before you send it: it has your source.
+    The file contains the text of FILE and of the imported modules in its folder, the
+    signature, the constants and the settings. It is run once; the last line of output
+    says whether it fails as the kernel did. Read it before you send it: it contains
+    your source.
     """
     found = asked(place, words, target, backend)
     before = config.assigned
@@ -242,13 +247,12 @@ def command(
     finally:
         config.assigned = before
     if why is None:
-        name = getattr(found.kernel, "__name__", None) or found.kernel.name
         raise click.UsageError(
-            f"`{name}` compiles without an error for "
+            f"`{found.name}` compiles without an error for "
             f"`{found.target or found.backend}`: there is nothing to reproduce"
         )
     file = find_file(place)
-    own = "" if found.is_text else found.kernel.__name__
+    own = "" if found.is_text else found.name
     name = place.rpartition(":")[2] if own and ":" in place else own
     write_files({output: program(found, file, name, split_words(words)[1], why)})
     is_same = reproduces(output, why)

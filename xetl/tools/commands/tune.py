@@ -33,7 +33,7 @@ def _tune_processor(context: click.Context, _: object, is_asked: bool) -> None:
     is_eager=True,
     expose_value=False,
     callback=_tune_processor,
-    help="Measure this processor, no kernel: products on the CPU are planned by that.",
+    help="Measure this processor instead of a kernel, to plan products on the CPU.",
 )
 @kernel_files.about_a_kernel
 @click.option(
@@ -41,23 +41,25 @@ def _tune_processor(context: click.Context, _: object, is_asked: bool) -> None:
     "choices",
     metavar="NAME=VALUE,VALUE...",
     multiple=True,
-    help="Values of a constant; of several constants all combinations are tried.",
+    help="Values of a constant. With several constants, try all combinations.",
 )
 @click.option(
     "--offline",
     "is_offline",
     is_flag=True,
-    help="By a model of the GPU, and what its compiler says; without a GPU.",
+    help="Rank without a GPU, by a model of it and reports of its compiler.",
 )
 @click.option(
     "--size",
     "sizes",
     metavar="NAME=NUMBER",
     multiple=True,
-    help="How large the arrays are in which the kernel is timed: `--size M=1024`.",
+    help="An extent of the arrays for the timing, such as `--size M=1024`.",
 )
-@click.option("--grid", help="Of the launch, in Python; by default the declared one.")
-@click.option("--budget", type=float, default=20.0, help="Seconds for all trials.")
+@click.option("--grid", help="The grid, in Python; by default the declared one.")
+@click.option(
+    "--budget", type=float, default=20.0, help="Time limit for all trials, in seconds."
+)
 @json_option
 def command(
     place: str,
@@ -77,16 +79,17 @@ def command(
     xetl tune gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" \
         --size M=1024 --size K=1024 --size N=1024
 
-    Times the configs of `@xetl.autotune`, or those of `--try`, on this machine, with
-    arrays of random numbers; the best is remembered, as at a launch.
+    This times the configs of `@xetl.autotune`, or those of `--try`, on this machine,
+    with arrays of random numbers. The best config is kept, as after a launch.
 
     \b
     xetl tune gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --offline --target pvc \
         --try BM=64,128,256 --try BK=16,32 --size M=4096 --size K=4096 --size N=4096
 
-    Compiles without a device. The least time that a model of the GPU expects is best
-    (docs/gpu.md, "Roofline"); without `--size` the largest share of the peak, on arrays
-    of 4096 in each dimension. Where Intel's compiler is, spills count first.
+    This compiles without a device. The best config has the least time by a model of the
+    GPU (docs/gpu.md, "Roofline"); without `--size`, the largest share of the peak, on
+    arrays of 4096 in each dimension. If Intel's compiler is installed, configs with
+    fewer spills come first.
     """
     found = kernel_files.asked(place, words, target, backend)
     if found.is_text:
@@ -112,7 +115,7 @@ def command(
 
 
 def _space(choice: str, names: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """The name and the values of ``NAME=VALUE,VALUE``."""
+    """Return the name and the values of ``NAME=VALUE,VALUE``."""
     name, equals, values = choice.partition("=")
     if not equals or not name.isidentifier() or not values:
         problem = f"`{choice}` is not NAME=VALUE,VALUE"

@@ -1,11 +1,10 @@
 """One HTML file about a kernel: source with remarks, the IR of each stage, pictures.
 
-Nothing is loaded from elsewhere, and without scripts all of it can still be read.
+The file loads nothing from elsewhere, and all of it can be read without scripts.
 
-`explained` compiles once more and draws; the roofline is an SVG: what a machine can do
-with each byte that is loaded.
-
-`Stages` has the IR of a kernel at each stage: text, and the user's line of each line.
+`explained` compiles the kernel once more and makes the page. `Stages` has the IR at
+each stage, with the user's line of each line of the IR. The roofline is an SVG: the
+limit of the machine by operations per loaded byte.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _MATRIX = 2
 _MOST_PICTURES = 8
 
 Place = tuple[str, int]
-"""A file and a line of it."""
+"""A file, and the number of a line."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,12 @@ class StageText:
     """A stage as text.
 
     Attributes:
-        after: the pass before it; empty for what the backend makes of the last one.
-        places: of each line, where in the user's files it comes from: the innermost
-            first, then the calls it came through; empty where that is not known.
+        name: the name of the stage.
+        after: the last pass before it; empty for a text that the backend makes of the
+            last stage.
+        lines: the lines of the text.
+        places: the places in the user's files that each line comes from: the innermost
+            first, then those of its callers; empty if they are not known.
     """
 
     name: str
@@ -66,12 +68,13 @@ class StageText:
 
 @dataclass(frozen=True)
 class Product:
-    """A product of matrices and what is loaded for it.
+    """A product of tiles, and the bytes that are loaded for it.
 
     Attributes:
         place: the user's line.
-        flops: operations, of which a multiply-add has two.
-        loaded: bytes of the tiles that its loop loads for it.
+        flops: operations of one product; a multiply-add counts as two.
+        loaded: bytes of all tiles that its loop loads in an iteration.
+        dtype: the dtype of the left operand.
     """
 
     place: Place
@@ -82,12 +85,12 @@ class Product:
 
 @dataclass(frozen=True)
 class Stages:
-    """What a page shows of the way to machine code.
+    """The stages of a kernel, as a page shows them.
 
     Attributes:
-        texts: of the stages, in order.
+        texts: the text of each stage, in order.
         maps: pictures of `wg_map`, each an SVG.
-        products: at the first stage, in order.
+        products: the products at the first stage, in order.
     """
 
     texts: list[StageText]
@@ -101,7 +104,7 @@ def collect(
     backend: BackendBase,
     target: str,
 ) -> Stages:
-    """Compile once more, and keep every stage."""
+    """Compile a kernel once more, and keep every stage."""
     module = build(function, signature, backend, target)
     found = Stages([], [], [])
     for step in lower(module, backend, target):
@@ -118,7 +121,7 @@ def collect(
         if name not in shown:
             try:
                 lines = backend.text(module, signature, target, name).splitlines()
-            except XetlError as error:  # a tool is not here
+            except XetlError as error:  # a tool is not installed
                 lines = [error.message]
             found.texts.append(StageText(name, "", lines, [[] for _ in lines]))
     return found
@@ -126,7 +129,7 @@ def collect(
 
 @dataclass(eq=False, repr=False)
 class _LinePrinter(Printer):
-    """Notes where each line comes from while it prints."""
+    """A printer that records the user's places of each line."""
 
     places: dict[int, list[Place]] = field(default_factory=dict[int, list[Place]])
 
@@ -147,7 +150,7 @@ def _text(name: str, after: str, module: ModuleOp) -> StageText:
 
 
 def _maps(module: ModuleOp) -> Iterator[str]:
-    """A picture of each map: on the first tile or vector that has it."""
+    """Yield a picture of each map, for the first tile or vector that it fits."""
     for function in module.walk():
         if function.parent_op() is not None and function.name.endswith(".func"):
             for attribute, op in used_maps(function).items():
@@ -182,7 +185,7 @@ def _products(module: ModuleOp) -> Iterator[Product]:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    """Of a tile or a vector; empty for all else."""
+    """Return the shape of a tile or a vector; () for other values."""
     type_: Attribute = value.type
     if isinstance(type_, TileType):
         return type_.shape
@@ -199,14 +202,15 @@ def _bytes(value: SSAValue) -> int:
 
 _WIDTH, _HEIGHT, _EDGE = 560, 260, 48
 _X = (-1.0, 4.0)
-"""Powers of ten of operations for each byte."""
+"""The range of the x axis: operations per byte, as powers of ten."""
 
 
 def roofline(products: Sequence[Product], peak: Peak) -> str:
-    """Draw the limit, and where the products of a kernel stand under it.
+    """Draw the machine's limit, and the limit of each product of a kernel.
 
     Args:
-        peak: the most that the machine does.
+        products: the products of the kernel.
+        peak: the limits of the machine.
     """
     top = log10(peak.gflops) + 0.3
     bottom = log10(peak.gbytes) + _X[0]
@@ -250,17 +254,19 @@ def _label(x: float, y: float, text: str) -> str:
 
 
 _GAP = 8
-"""Lines between two that are shown, which are left out if there are more."""
+"""A gap of more lines than this between two shown lines is left out."""
 
 
 def page(
     said: Explanation, stages: Stages, span: tuple[int, int], peak: Peak | None
 ) -> str:
-    """The text of the page.
+    """Return the text of the page.
 
     Args:
+        said: the explanation of the kernel.
+        stages: its stages.
         span: first and last line of the kernel in its file.
-        peak: of the machine the kernel is for, if it was measured.
+        peak: the limits of the kernel's machine; None: draw no roofline.
     """
     keys = _Keys()
     source = "\n".join(_source(said, stages, span, keys))
@@ -281,7 +287,7 @@ def page(
 
 
 class _Keys:
-    """A short name for each line of each file."""
+    """Short names for lines of files."""
 
     def __init__(self) -> None:
         self._files: dict[str, int] = {}
@@ -300,7 +306,7 @@ def _figures(figures: Mapping[str, object]) -> Iterator[str]:
 def _source(
     said: Explanation, stages: Stages, span: tuple[int, int], keys: _Keys
 ) -> Iterator[str]:
-    """The lines of all files, with what was decided below each."""
+    """Yield the lines of all files, and the remarks on a line below it."""
     first, last = span
     wanted = {(said.file, line) for line in range(first, last + 1)}
     linked = {p for text in stages.texts for places in text.places for p in places}
@@ -342,7 +348,7 @@ def _remark(each: Remark) -> str:
 
 
 def _filled(lines: Sequence[int]) -> Iterator[int | None]:
-    """Lines with what lies between neighbours; None: lines are left out."""
+    """Yield lines and those between close neighbours; None stands for a gap."""
     for line, after in pairwise(lines):
         yield line
         if after - line > _GAP:
@@ -384,7 +390,7 @@ def _pictures(stages: Stages, peak: Peak | None) -> Iterator[str]:
     if stages.maps:
         yield "<h2>Which subgroup has which part</h2>"
         for index, each in enumerate(stages.maps):
-            # Patterns are found by their ids, of which a page has one each.
+            # Patterns are found by id, so each picture needs ids of its own.
             own = each.replace("shared", f"shared{index}")
             yield f"<figure>{own}</figure>"
 
@@ -405,11 +411,14 @@ def explained(
     signature: Signature,
     measures: bool,
 ) -> str:
-    """The text of the page about ``function``.
+    """Return the text of the page about ``function``.
 
     Args:
-        measures: whether to draw a roofline: of a GPU by its data sheet, of a CPU by
-            measuring this machine.
+        said: the explanation of the kernel.
+        function: the Python function of the kernel.
+        signature: what the kernel is compiled for.
+        measures: whether to draw a roofline. The limits of a GPU are in its data sheet;
+            those of a CPU are measured on this machine.
     """
     backend = find_backend(said.backend)
     stages = collect(function, signature, backend, said.target)
@@ -424,7 +433,7 @@ def _peak(stages: Stages, backend: BackendBase, target: str) -> Peak | None:
 
 
 def _span(function: Callable[..., Any]) -> tuple[int, int]:
-    """First and last line of a function in its file."""
+    """Return the first and the last line of a function in its file."""
     first = function.__code__.co_firstlineno
     lines = (line for *_, line in function.__code__.co_lines() if line is not None)
     return first, max(max(lines, default=first), _end(function))
@@ -433,6 +442,6 @@ def _span(function: Callable[..., Any]) -> tuple[int, int]:
 def _end(function: Callable[..., Any]) -> int:
     try:
         lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError):  # it was not written in a file
+    except (OSError, TypeError):  # the function has no source file
         return 0
     return first + len(lines) - 1

@@ -1,4 +1,4 @@
-"""What a report measures: `xetl.Benchmark`, in our words or in Triton's."""
+"""`xetl.Benchmark`: what a report measures; it also takes Triton's argument names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Point = dict[str, Any]
 
 
 class Value(NamedTuple):
-    """A measured value, and the range it was seen in."""
+    """A measured value, and the range of its measurements."""
 
     middle: float
     low: float
@@ -28,21 +28,23 @@ class Benchmark:
 
     Args:
         x: the parameter on the x axis, or several that get the same value.
-        values: along the axis; for several parameters also tuples.
-        lines: what the lines stand for, as a list, or with their labels as a dict.
-        unit: of the measured values; ``ms`` if the function gives what `do_bench` does.
-        line: the parameter that says which line; by default the one that is left.
-        name: of the report.
-        log: whether the axis of x is logarithmic.
+        values: the values on the x axis; for several parameters also tuples.
+        lines: the values of the parameter ``line``, as a list, or as a dict with a
+            label for each.
+        unit: the unit of measured values; ``ms`` for the result of `do_bench`.
+        line: the parameter that differs between lines; by default the one parameter
+            that no other argument names.
+        name: the name of the report.
+        log: whether the x axis is logarithmic.
         args: values of further parameters.
         flops: operations of a call, as a function of the x parameters and ``args``.
         bytes: bytes that a call must move, likewise; both are for the roofline.
-        triton: Triton's names of these, ``x_names``, ``x_vals``, ``line_arg``,
+        triton: the same by Triton's names, ``x_names``, ``x_vals``, ``line_arg``,
             ``line_vals``, ``line_names``, ``plot_name``, ``xlabel``, ``ylabel``,
             ``x_log``, ``y_log``, ``styles``.
 
     Raises:
-        LaunchError: something is missing, or is not known.
+        LaunchError: an argument is missing or unknown.
     """
 
     @errors_at_caller
@@ -87,14 +89,14 @@ class Benchmark:
 
     @property
     def knows_work(self) -> bool:
-        """Whether it says how much a call computes and moves."""
+        """Whether both ``flops`` and ``bytes`` were given."""
         return self.flops is not None and self.bytes is not None
 
     def parameter_of_lines(self, fn: Callable[..., Any]) -> str:
-        """The parameter of a function that says which line.
+        """Return the parameter of a function that differs between lines.
 
         Raises:
-            LaunchError: it cannot be told which.
+            LaunchError: not exactly one parameter is left for this.
         """
         if self.line is not None:
             return self.line
@@ -109,7 +111,7 @@ class Benchmark:
         return rest[0]
 
     def measure(self, fn: Callable[..., Any], point: Point, key: Any) -> Value:
-        """Call the function, which returns a value, or a value and its range."""
+        """Call the function, which returns a value, or a value with its range."""
         line = self.parameter_of_lines(fn)
         found: Any = fn(**point, **{line: key}, **self.args)
         if not isinstance(found, tuple | list):
@@ -118,9 +120,12 @@ class Benchmark:
         return Value(three[0], min(three), max(three))
 
     def rate(self, point: Point, value: float) -> tuple[float, float] | None:
-        """Billions of operations a second, and operations for each byte moved.
+        """Return billions of operations a second, and operations per byte moved.
 
-        None: the benchmark does not say how many there are.
+        Return None if the benchmark lacks ``flops`` or ``bytes``.
+
+        Raises:
+            LaunchError: the unit is neither a time nor a rate of operations.
         """
         if self.flops is None or self.bytes is None:
             return None

@@ -1,4 +1,4 @@
-"""What limits every kernel of a machine, and where a kernel is."""
+"""The limits of a machine for every kernel: a roofline."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Peak:
-    """As `BackendBase.peak` says.
+    """The limits of a machine, as `BackendBase.peak` returns them.
 
     Attributes:
-        gflops: billions of operations a second, of which a multiply-add has two.
+        gflops: billions of operations a second; a multiply-add counts as two.
         gbytes: billions of bytes a second, read or written.
     """
 
@@ -18,5 +18,8 @@ class Peak:
     gbytes: float
 
     def limit(self, flops: float, moved: float) -> float:
-        """Billions of operations a second, where ``moved`` bytes go with ``flops``."""
+        """Return the limit for ``flops`` operations that move ``moved`` bytes.
+
+        The unit is billions of operations a second.
+        """
         return min(self.gflops, self.gbytes * flops / max(moved, 1.0))

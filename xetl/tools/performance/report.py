@@ -1,6 +1,6 @@
 """``@xetl.perf_report``: measures benchmarks, prints tables, writes CSV and PNG.
 
-matplotlib is loaded for plots alone.
+matplotlib is loaded only for plots.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from xetl.backend import find_backend
-from xetl.errors import LaunchError, XetlError
+from xetl.errors import LaunchError
 from xetl.imports import import_whole
-from xetl.runtime.call_site import at_caller, errors_at_caller
+from xetl.runtime.call_site import errors_at_caller
 from xetl.tools.output import replace_files, why_not_written
 from xetl.tools.performance.benchmark import WRONG, Benchmark, Point, Value
 from xetl.tools.performance.peak import Peak
 
 PathLike = str | Path
 _TOO_MUCH = 1.05
-"""A part of the limit that noise does not explain."""
+"""Values above the limit by this factor are no noise."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A point of the axis.
+    """The measurements at one point of the x axis.
 
     Attributes:
         point: values of the x parameters.
-        values: what was measured, by label of the line.
+        values: the measured value of each line, by label.
     """
 
     point: Point
@@ -42,15 +42,16 @@ class Row:
 
 
 def measured_peak(dtype: str) -> Peak | None:
-    """Of this machine."""
+    """Measure the limits of this machine; None if the backend has no measurement."""
     said = find_backend("cpu").peak("host", dtype)
     return None if said is None else Peak(*said)
 
 
 class Report:
-    """A function with the benchmarks it is measured by; call it as it is, or `run`.
+    """A function with its benchmarks. A call calls the function; `run` measures it.
 
     Attributes:
+        fn: the function.
         benchmarks: at least one.
     """
 
@@ -59,7 +60,7 @@ class Report:
         self.benchmarks = list(benchmarks)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """The function itself."""
+        """Call the function itself."""
         return self.fn(*args, **keywords)
 
     @errors_at_caller
@@ -78,23 +79,25 @@ class Report:
         """Measure, and print a table for each benchmark.
 
         Args:
-            show: opens a window with the plot.
-            csv: a file for the values; with several benchmarks one file for each, its
-                number before the suffix.
+            show: whether a window with the plot is opened.
+            csv: a file for the values. From the second benchmark on, the name has the
+                index of the benchmark before the suffix.
             png: a file for the plot, likewise.
-            roofline: whether the table says what part of the machine's limit is
-                reached; a path draws the roofline there. The benchmark must have
-                ``flops`` and ``bytes``.
-            dtype: of the products that the limit is measured with, ``f32`` or ``bf16``.
+            roofline: whether the table shows which part of the machine's limit is
+                reached. If it is a path, the roofline is also drawn to this file. The
+                benchmarks must have ``flops`` and ``bytes``.
+            dtype: the dtype of the products that measure the limit, ``f32`` or
+                ``bf16``.
             show_plots: as ``show``.
             print_data: whether the table is printed.
-            save_path: a folder that gets CSV and PNG, named as the benchmark.
+            save_path: a folder for CSV and PNG with the name of the benchmark.
 
         Returns:
             The rows of each benchmark.
 
         Raises:
-            LaunchError: a file cannot be written, or something is missing for it.
+            LaunchError: a file cannot be written; matplotlib is missing; or a benchmark
+                lacks ``flops`` or ``bytes``.
         """
         shows = show or show_plots
         files = [csv, png, None if isinstance(roofline, bool) else roofline]
@@ -160,20 +163,18 @@ def perf_report(
 ) -> Callable[[Callable[..., Any]], Report]:
     """Measure a function by benchmarks: ``@xetl.perf_report(xetl.Benchmark(...))``.
 
-    The function gets a value of x and the line, and returns what it measured: a number,
-    or a number and the range it was seen in (`do_bench` with three quantiles).
+    The function gets a value of x and the line. It returns its measurement: a number,
+    or a number and its range (`do_bench` with three quantiles).
 
     Raises:
-        LaunchError: it was given no benchmark, or a function that does not fit it.
+        LaunchError: the parameters of the function do not fit a benchmark.
     """
     listed = [benchmarks] if isinstance(benchmarks, Benchmark) else list(benchmarks)
 
+    @errors_at_caller
     def decorate(fn: Callable[..., Any]) -> Report:
-        try:
-            for each in listed:
-                each.parameter_of_lines(fn)
-        except XetlError as error:
-            raise at_caller(error) from None
+        for each in listed:
+            each.parameter_of_lines(fn)
         return Report(fn, listed)
 
     return decorate
@@ -182,7 +183,7 @@ def perf_report(
 def table(
     benchmark: Benchmark, rows: Sequence[Row], peak: Peak | None
 ) -> Iterator[str]:
-    """The lines of a table: x, the values of each line, and its part of the limit."""
+    """Yield the lines of a table: x, the value of each line, its part of the limit."""
     labels = list(benchmark.lines.values())
     yield f"{benchmark.name} ({benchmark.unit})"
     parts = [f"{n} of limit" for n in labels] if peak else []
@@ -207,7 +208,7 @@ def _cells(benchmark: Benchmark, row: Row, peak: Peak | None) -> list[str]:
 
 
 def _parts(benchmark: Benchmark, row: Row, peak: Peak) -> Iterator[float]:
-    """What part of the limit each line reaches, where its work is known."""
+    """Yield which part of the limit each line reaches, if its work is known."""
     for value in row.values.values():
         rate = benchmark.rate(row.point, value.middle)
         if rate is not None:
@@ -217,7 +218,7 @@ def _parts(benchmark: Benchmark, row: Row, peak: Peak) -> Iterator[float]:
 def _outputs(
     files: Sequence[PathLike | None], folder: PathLike | None, name: str, index: int
 ) -> list[Path | None]:
-    """CSV, PNG and roofline of a benchmark."""
+    """Return the paths for CSV, PNG and roofline of a benchmark."""
     found: list[Path | None] = []
     for file, suffix in zip(files, (".csv", ".png", None)):
         if file is not None:
@@ -232,7 +233,7 @@ def _outputs(
 
 
 def _check_files(files: Sequence[PathLike | None]) -> None:
-    """Before anything is measured, whether what is asked for can be written."""
+    """Refuse files in folders that do not exist, before anything is measured."""
     for file in files:
         folder = Path(file or ".").absolute().parent
         if file is not None and not folder.is_dir():
@@ -262,7 +263,7 @@ _DOTS = 150
 def draw(
     benchmark: Benchmark, rows: Sequence[Row], path: Path | None, shows: bool
 ) -> bytes:
-    """Draw the lines, with a band for the range of each value."""
+    """Draw the lines, with a band for the range of the values."""
     figure, axis = _figure(shows)
     first = [row.point[benchmark.x[0]] for row in rows]
     numbers = first if all(map(_is_number, first)) else list(range(len(first)))
@@ -290,7 +291,7 @@ def draw(
 def draw_roofline(
     benchmark: Benchmark, rows: Sequence[Row], peak: Peak, path: Path
 ) -> bytes:
-    """Draw the limits of the machine, and how near to them each value comes."""
+    """Draw the limits of the machine, and each value below them."""
     figure, axis = _figure(shows=False)
     found: list[float] = []
     for index, label in enumerate(benchmark.lines.values()):
@@ -316,7 +317,7 @@ def draw_roofline(
 
 
 def _figure(shows: bool) -> tuple[Any, Any]:
-    """A figure of its own; one to be shown must be known to pyplot."""
+    """Make a figure. Only a figure that is shown needs pyplot."""
     if shows:
         plots: Any = importlib.import_module("matplotlib.pyplot")
         return plots.subplots(figsize=_SIZE, layout="constrained")
@@ -343,7 +344,7 @@ def _is_number(value: object) -> bool:
 
 
 def _style(benchmark: Benchmark, index: int) -> tuple[str, str]:
-    """Colour and kind of a line: what was given, else one of ten colours."""
+    """Return colour and style of a line: the given ones, or else one of ten colours."""
     if index < len(benchmark.styles):
         colour, style = benchmark.styles[index]
         return str(colour), str(style)

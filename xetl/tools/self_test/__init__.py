@@ -1,1 +1,1 @@
-"""`xetl doctor --gpu`: every kind of message and instruction, compared with NumPy's."""
+"""`xetl doctor --gpu`: tests every kind of message and instruction of a device."""

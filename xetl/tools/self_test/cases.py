@@ -1,4 +1,4 @@
-"""What the self-test runs: kernels with arrays, and how close results must be."""
+"""The cases of the self-test: kernels with arguments and tolerances."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ class Case:
     """A kernel and its arguments.
 
     Attributes:
-        name: topic and what is special, such as ``block message f16``.
-        arrays: makes the arguments anew; the same numbers each time.
-        stored: the argument with the result.
-        tolerance: the largest difference against the largest element.
+        name: the topic, then the variant, such as ``block message f16``.
+        kernel: the kernel.
+        grid: the grid of its launch.
+        arrays: makes new arrays for the arguments, with the same numbers each time.
+        constants: its compile-time arguments.
+        stored: the index of the argument that gets the result.
+        tolerance: the largest difference allowed, relative to the largest element.
         needs: dtypes that the device must have arithmetic for.
-        memory: ``host``, or the kind of USM that arrays are moved to.
-        launches: how many are started before the first is waited for.
-        by_address: whether the first array is given as a number.
+        memory: ``host``, or the kind of USM that arrays are copied to.
+        launches: the number of launches before the first wait.
+        by_address: whether the first array is passed as its address.
     """
 
     name: str
@@ -49,7 +52,7 @@ class Case:
 
 
 def all_cases() -> list[Case]:
-    """All of them, what others rely on first."""
+    """Return all cases; the features that others rely on come first."""
     return [
         *_blocks(),
         *_products(),
@@ -62,7 +65,7 @@ def all_cases() -> list[Case]:
 
 
 def _numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
-    """Small numbers, exact in every dtype."""
+    """Return random small integers, which are exact in every dtype."""
     random = np.random.default_rng(seed)
     low = 0 if np.dtype(dtype).kind == "u" else -4
     return random.integers(low, 5, shape).astype(dtype)

@@ -1,4 +1,4 @@
-"""The kernels of the self-test, each about one thing that a device may get wrong."""
+"""The kernels of the self-test. Each tests one feature of a device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TWO_SUBGROUPS = xetile.wg_map(sg_layout=[2, 1], sg_data=[8, 32])
 
 @xetile.kernel
 def copy(X: Any, Y: Any, H: constexpr, W: constexpr) -> None:
-    """Blocks are loaded, asked for early, and stored; edges are padded and cut."""
+    """Blocks are prefetched, loaded and stored; at edges they are padded and cut."""
     m, n = xetile.program_id(0) * H, xetile.program_id(1) * W
     tile = xetile.init_tile(X, [m, n], (H, W))
     xetile.prefetch_tile(xetile.update_tile_offset(tile, [H, 0]))
@@ -38,7 +38,7 @@ def product(
     PRECISION: constexpr = None,
     TURNED: constexpr = False,
 ) -> None:
-    """Matrices are multiplied: DPAS where the device has it.  TURNED: of A.T."""
+    """Matrices are multiplied, by DPAS if the device has it. TURNED: transpose A."""
     m, n = xetile.program_id(0) * 16, xetile.program_id(1) * 32
     left = A.T if TURNED else A
     a, b = xetile.init_tile(left, [m, 0], (16, K)), xetile.init_tile(B, [0, n], (K, 32))
@@ -54,7 +54,7 @@ def product(
 
 @xetile.kernel
 def gather(X: Any, I: Any, Y: Any) -> None:  # noqa: E741 - indices
-    """Lanes load elements wherever they are, and store them elsewhere."""
+    """Lanes load elements at given indices, and store them there."""
     i = xetile.load_tile(xetile.init_tile(I, [xetile.program_id(0) * 32], (32,)))
     v = xetile.load_gather(xetile.init_tile(X, [i]))
     xetile.store_scatter(v + v, None, xetile.init_tile(Y, [i]))
@@ -71,7 +71,7 @@ def atomic(X: Any, I: Any, Y: Any, KIND: constexpr) -> None:  # noqa: E741 - ind
 
 @xetile.kernel
 def compare_and_swap(X: Any, Y: Any) -> None:
-    """Each element is replaced if it is 1, and the old ones are added."""
+    """Each element is replaced if it is 1; then its old value is added."""
     tile = xetile.init_tile(Y, [xetile.program_id(0) * 32], (32,))
     v = xetile.load_tile(xetile.init_tile(X, [xetile.program_id(0) * 32], (32,)))
     old = xetile.atomic_cas(tile, xetile.full((32,), 1, i32), v)
@@ -80,7 +80,7 @@ def compare_and_swap(X: Any, Y: Any) -> None:
 
 @xetile.kernel(subgroups=[2, 1])
 def swap_halves(X: Any, Y: Any) -> None:
-    """Subgroups hand data over in shared memory, at barriers in a loop."""
+    """Subgroups exchange data in shared memory, with barriers in a loop."""
     me = xetile.subgroup_id()
     shared = xetile.slm((32,), f32)
     v = xetile.load_tile(xetile.init_tile(X, [me * 16], (16,)))
@@ -94,7 +94,7 @@ def swap_halves(X: Any, Y: Any) -> None:
 
 @xetile.kernel
 def softmax(X: Any, Y: Any, WG: constexpr = TWO_SUBGROUPS) -> None:
-    """Rows are reduced, over lanes and subgroups, and exponentials taken."""
+    """Exponentials, and reductions over lanes and over subgroups."""
     m = xetile.program_id(0) * 16
     x = xetile.load_tile(xetile.init_tile(X, [m, 0], (16, 32), wg_map=WG))
     e = xetile.exp(x - x.max(1, keepdims=True))
@@ -105,7 +105,7 @@ def softmax(X: Any, Y: Any, WG: constexpr = TWO_SUBGROUPS) -> None:
 
 @xetile.kernel
 def functions(X: Any, Y: Any) -> None:
-    """Functions of mathematics."""
+    """Mathematical functions."""
     at = [xetile.program_id(0) * 8, 0]
     x = xetile.load_tile(xetile.init_tile(X, at, (8, 32)))
     y = xetile.sin(x) + xetile.tanh(x) + xetile.erf(x) + xetile.log(x * x + 1.0)
@@ -124,7 +124,7 @@ def integers(X: Any, Y: Any) -> None:
 
 @xetile.kernel
 def through_address(address: int, Y: Any) -> None:
-    """The device finds memory by a number that nobody calls a pointer."""
+    """An address is passed as an integer, not as a pointer."""
     at = [xetile.program_id(0) * 8, 0]
     x = xetile.init_tile(
         address, at, (8, 32), dtype=f32, base_shape=[64, 32], base_strides=[32, 1]

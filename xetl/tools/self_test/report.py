@@ -1,6 +1,6 @@
-"""The self-test of all devices, and the file that is attached to an issue.
+"""The self-test of all devices, and its report, which users attach to an issue.
 
-The test of a device runs in processes that may crash or hang.
+The cases run in child processes, because a driver may crash or hang.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from xetl.tools.output import write_files
 from xetl.tools.self_test.cases import all_cases
 
 _SECONDS = 120.0
-"""For a case: compiling for a device that was never used takes long."""
+"""The time limit of a case: the first compile for a device takes long."""
 
 Facts = dict[str, Any]
 
@@ -41,11 +41,14 @@ def results(
     seconds: float = _SECONDS,
     command: Sequence[str] = ("-m", "xetl.tools.self_test.run"),
 ) -> Iterator[Facts]:
-    """What became of each case, in order.
+    """Run cases on a device, and yield the facts about each, in order.
 
     Args:
-        seconds: after which one counts as hanging.
-        command: what Python runs; it gets backend, device and names.
+        backend: the backend of the device.
+        device: its name.
+        names: the names of the cases.
+        seconds: the time after which a case counts as hanging.
+        command: the arguments of Python; backend, device and names follow.
     """
     left = list(names)
     while left:
@@ -54,7 +57,7 @@ def results(
             words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         try:
-            for facts in _of_child(child, left, seconds):
+            for facts in _child_facts(child, left, seconds):
                 left.remove(facts["case"])
                 yield facts
         finally:
@@ -62,10 +65,10 @@ def results(
             child.communicate()
 
 
-def _of_child(
+def _child_facts(
     child: subprocess.Popen[str], left: Sequence[str], seconds: float
 ) -> Iterator[Facts]:
-    """What one process says; ends when it has ended, or failed at a case."""
+    """Yield the facts that a child process prints, until it ends or a case fails it."""
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     said: list[str] = []
     threads = [
@@ -82,7 +85,8 @@ def _of_child(
             return
         if line is None:
             threads[1].join(5)
-            text = f"the process ended with {child.wait()}: {_last(said)}"
+            last = said[-1].strip() if said else "it says nothing"
+            text = f"the process ended with {child.wait()}: {last}"
             yield {"case": current, "state": "crashes", "text": text}
             return
         facts = _read(line)
@@ -109,13 +113,9 @@ def _reader(
 def _read(line: str) -> Facts:
     try:
         found: Any = json.loads(line)
-    except ValueError:  # drivers print, too
+    except ValueError:  # a line that a driver prints
         return {}
     return cast("Facts", found) if isinstance(found, dict) else {}
-
-
-def _last(lines: Sequence[str]) -> str:
-    return lines[-1].strip() if lines else "it says nothing"
 
 
 REPORT = Path("xetl-gpu-report.json")
@@ -124,17 +124,18 @@ _FINE = frozenset(_COLOURS)
 
 
 def self_test(only: str | None, output: Path, as_json: bool) -> bool:
-    """Test every device, print what is found, write the report.
+    """Test every device, print the results, write the report.
 
     Args:
         only: a regular expression for the names of cases; None: all.
-        as_json: whether the report is printed, too, and nothing else.
+        output: the file of the report.
+        as_json: whether only the report is printed.
 
     Returns:
-        Whether everything is as it should be.
+        Whether every case is ``ok`` or ``skipped``.
 
     Raises:
-        UsageError: there is no device, or no case.
+        UsageError: there is no device, or no such case.
     """
     names = _names(only)
     found = _devices()
@@ -169,7 +170,7 @@ def _names(only: str | None) -> list[str]:
 
 
 def _devices() -> list[tuple[str, TestDevice]]:
-    """All, with their backends; a UsageError if there is none."""
+    """Return all devices with their backends; a UsageError if there is none."""
     found: list[tuple[str, TestDevice]] = []
     help = "`xetl doctor` says what is missing"
     for name in backend_names():
@@ -193,17 +194,14 @@ def _test(
         if not is_quiet:
             colour = _COLOURS.get(each["state"], "red")
             state = click.style(f"{each['state']:8}", fg=colour)
-            said = _first(each) or f"{each.get('ms', 0):.0f} ms"
+            line = (each.get("text") or "").partition("\n")[0]
+            said = line or f"{each.get('ms', 0):.0f} ms"
             click.echo(f"  {state}{each['case']:{width}}  {said}")
     plain: dict[str, Any] = {
         name: getattr(device, name) for name in ("name", "text", "target", "is_gpu")
     }
     seconds = round(perf_counter() - start, 1)
     return {**plain, "backend": backend, "seconds": seconds, "cases": cases}
-
-
-def _first(facts: Facts) -> str:
-    return (facts.get("text") or "").partition("\n")[0]
 
 
 def _closing(

@@ -1,8 +1,8 @@
-"""Runs cases on a device, each against the reference; in a process of its own.
+"""Runs cases on a device in a child process, and compares each with the reference.
 
 ``python -m xetl.tools.self_test.run BACKEND DEVICE NAME...`` prints a line of JSON when
-a case begins and one when it has ended: a driver that crashes or hangs takes this
-process along, and the one that reads the lines starts another for the cases left.
+a case begins, and another when it has ended. If the driver crashes or hangs, the parent
+process starts another child for the remaining cases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INTERFACE = "__sycl_usm_array_interface__"
 
 
 class OnDevice:
-    """A NumPy array's copy in memory that a device reaches (USM)."""
+    """A copy of a NumPy array in memory that a device can access (USM)."""
 
     def __init__(self, array: Any, kind: str, queue: Any) -> None:
         memory = import_whole("dpctl.memory")
@@ -38,18 +38,18 @@ class OnDevice:
 
     @property
     def address(self) -> int:
-        """Of the first byte."""
+        """The address of the first byte."""
         return int(getattr(self, _INTERFACE)["data"][0])
 
     def read(self, like: Any) -> Any:
-        """What is there now."""
+        """Return the elements as a NumPy array with the dtype and shape of ``like``."""
         data: Any = np.empty(like.nbytes, np.uint8)
         self.memory.copy_to_host(data)
         return data.view(like.dtype).reshape(like.shape)
 
 
 def result(case: Case, backend: str, device: TestDevice) -> Any:
-    """What the device makes of a case."""
+    """Run a case on the device, and return the array with its result."""
     given = case.arrays()
     arrays: list[Any] = given
     if case.memory != "host":
@@ -67,7 +67,7 @@ def result(case: Case, backend: str, device: TestDevice) -> Any:
 
 
 def expected(case: Case) -> Any:
-    """What it must be."""
+    """Return the result of a case on the backend ``reference``."""
     arrays = case.arrays()
     passed = list(arrays)
     if case.by_address:
@@ -77,7 +77,7 @@ def expected(case: Case) -> Any:
 
 
 def difference(found: Any, wanted: Any) -> float:
-    """The largest one, against the largest element."""
+    """Return the largest difference, relative to the largest element (1 at least)."""
     is_float = found.dtype.kind in "fV" or found.dtype.name.startswith(("bf", "float"))
     wide = np.float64 if is_float else np.int64
     one, other = found.astype(wide), wanted.astype(wide)
@@ -88,7 +88,7 @@ def difference(found: Any, wanted: Any) -> float:
 
 
 def run(case: Case, backend: str, device: TestDevice) -> dict[str, Any]:
-    """Facts about a case: its state (``ok``, ``wrong``, ``error``, ``skipped``)."""
+    """Run a case; return facts, with ``state``: ok, wrong, error or skipped."""
     missing = sorted(case.needs & device.lacks)
     if missing:
         why = f"the device has no {', '.join(missing)}"
@@ -109,7 +109,7 @@ def run(case: Case, backend: str, device: TestDevice) -> dict[str, Any]:
 
 
 def main(words: Sequence[str]) -> None:
-    """Run the cases that are named, on a device that is named."""
+    """Run cases by name on a device by name: backend, device, names of cases."""
     backend, name, *wanted = words
     devices = find_backend(backend).test_devices()
     device = next(each for each in devices if each.name == name)

@@ -1,1 +1,1 @@
-"""What `xetl compile` makes of an export: libraries, build files, Python wheels."""
+"""The files of `xetl compile`: libraries, build files, Python wheels."""

@@ -1,11 +1,10 @@
-"""The files of a compiled kernel for programs without Python, and what they rely on.
+"""The files of a compiled kernel for programs without Python.
 
-Among them are those by which CMake and pkg-config find the kernel, and the object as a
-shared library, made by the linker of the system's C compiler.
+Some of the files let CMake and pkg-config find the kernel. The linker of the system's C
+compiler makes a shared library of the object.
 
-`export` goes from a kernel and a signature in words to an `xetl.findings.Export`; it
-needs no device.  Nothing is taken from the cache or put there: what is kept is code for
-this process.
+`export` makes an `xetl.findings.Export` of a kernel and a signature string. It needs no
+device, and does not use the cache, whose code is for Python processes.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from xetl import __version__
 from xetl.backend import find_backend
 from xetl.errors import LaunchError
 from xetl.findings import Export
-from xetl.language.signature import ConstParam, RuntimeParam, ScalarParam, Signature
+from xetl.language.signature import RuntimeParam, ScalarParam, Signature
 from xetl.pipeline import lowered
 from xetl.runtime.executables import choose_target, compiler
 from xetl.tools.kernel_files import Asked
@@ -37,11 +36,12 @@ def export(
     """Compile a kernel into files.
 
     Args:
-        name: what the functions in the files are called after.
-        target: the machine; None: the one launches use.
+        asked: the kernel, its signature and its constants.
+        name: the base of the names of the functions in the files.
+        target: the machine; None: the one that launches use.
 
     Returns:
-        The files, what they were compiled for, the target.
+        The files, the signature they were compiled for, the target.
 
     Raises:
         LaunchError: the backend makes no files, or the arguments are wrong.
@@ -66,13 +66,15 @@ _COMPILERS = ("cc", "gcc", "clang")
 
 
 def shared_library(code: bytes, name: str, libraries: Sequence[str]) -> bytes:
-    """Link an object.
+    """Link an object to a shared library.
 
     Args:
-        name: of the library's file, which is what programs ask for.
+        code: the object file.
+        name: the name of the library's file, by which programs load it (its soname).
+        libraries: the libraries it needs, without ``-l``.
 
     Raises:
-        UsageError: there is no C compiler, or it refuses.
+        UsageError: there is no C compiler, or it fails.
     """
     found = next(filter(None, map(shutil.which, _COMPILERS)), None)
     if found is None:
@@ -121,13 +123,15 @@ Libs: ${{pcfiledir}}/{file} {flags}
 
 
 def build_files(output: Path, name: str, libraries: Sequence[str]) -> dict[Path, bytes]:
-    """Make both, to be put beside ``output``, an object or a shared library.
+    """Make the files for CMake and pkg-config in the folder of ``output``.
 
     Args:
-        name: of the kernel, and of the package that is found.
+        output: an object or a shared library.
+        name: the name of the kernel, and of the package for CMake and pkg-config.
+        libraries: the libraries it needs, without ``-l``.
     """
     flags = [f"-l{each}" for each in libraries]
-    _tell_of_another(output, name)
+    _note_replaced_file(output, name)
     if output.suffix == ".so":
         flags.append("-Wl,-rpath,${pcfiledir}")
     known = {
@@ -143,8 +147,8 @@ def build_files(output: Path, name: str, libraries: Sequence[str]) -> dict[Path,
     }
 
 
-def _tell_of_another(output: Path, name: str) -> None:
-    """Say that the package in the folder was of another file than it is now."""
+def _note_replaced_file(output: Path, name: str) -> None:
+    """Print a note if the package in the folder was for another file until now."""
     package = output.with_name(f"{name}.pc")
     known = package.read_text("utf-8") if package.is_file() else ""
     found = re.search(r"^Libs: \$\{pcfiledir\}/(\S+)", known, re.MULTILINE)
@@ -158,14 +162,16 @@ _OF_CPUS = (".o", _LIBRARY)
 
 
 def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
-    """Compile a kernel; nothing is written yet.
+    """Compile a kernel, and return the contents of its files without writing them.
 
     Args:
-        output: where the code goes; ``.so`` asks for a shared library.
+        found: the kernel, and what to compile it for.
+        output: the file for the code; the suffix ``.so`` asks for a shared library.
+        name: the name of the function in the files.
 
     Raises:
-        UsageError: ``output`` is a folder or ends otherwise than such code, or a shared
-            library cannot be made.
+        UsageError: ``output`` is a folder or has another suffix than such code, or the
+            shared library cannot be linked.
     """
     made, signature, machine = export(found, name, found.target)
     facts = facts_of(found, signature, made, name, machine)
@@ -196,9 +202,8 @@ def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
 def facts_of(
     found: Asked, signature: Signature, made: Export, name: str, target: str
 ) -> dict[str, Any]:
-    """Everything the files rely on."""
-    params = signature.params
-    taken = [p for p in params if not isinstance(p, ConstParam)]
+    """Return the facts about the files for JSON: all that they rely on."""
+    taken = signature.runtime.values()
     return {
         "kernel": name,
         "source": _source(found.kernel),
@@ -206,9 +211,7 @@ def facts_of(
         "backend": found.backend,
         "target": target,
         "arguments": [_argument(p, i in made.stored) for i, p in enumerate(taken)],
-        "constants": {
-            p.name: repr(p.value) for p in params if isinstance(p, ConstParam)
-        },
+        "constants": {name: repr(v) for name, v in signature.constants.items()},
         **made.facts,
         "assumptions": list(made.assumptions),
     }

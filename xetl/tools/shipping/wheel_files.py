@@ -1,8 +1,8 @@
-"""From kernels to a Python wheel: each compiled for every kind of processor.
+"""Python wheels of kernels, each compiled for every kind of processor.
 
-The wheel needs NumPy, and neither xetl nor a compiler: a declared grid is a text that
-needs neither the user's file nor xetl.  The format is PEP 427; a wheel made twice of
-the same kernels has the same bytes.
+A wheel needs NumPy, but neither xetl nor a compiler. A declared grid goes into it as
+Python text that needs neither xetl nor the user's file. The format is PEP 427. Two
+wheels of the same kernels have the same bytes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ import click
 
 from xetl import __version__
 from xetl.backend import find_backend
-from xetl.language.signature import ConstParam
 from xetl.tools.kernel_files import Asked
 from xetl.tools.shipping.compiled_files import export, facts_of
 
 _TAG = "py3-none-manylinux_2_28_x86_64"
-"""No file in it is linked; the code calls functions of glibc's libm and libmvec."""
+"""The wheel has objects that are not linked; they call glibc's libm and libmvec."""
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
@@ -58,12 +57,14 @@ def wheel(
     kernels: Sequence[Mapping[str, Any]],
     files: Mapping[str, bytes],
 ) -> bytes:
-    """Make the wheel.
+    """Return the bytes of a wheel.
 
     Args:
         package: the name by which it is installed and imported.
-        kernels: facts about each kernel, JSON only, with its name as ``kernel``.
-        files: code, and ``_runtime.py``, which launches it.
+        version: the version of the package.
+        kernels: facts about each kernel, with its name as ``kernel``; only values that
+            JSON has.
+        files: the code, and ``_runtime.py``, which launches it.
     """
     names = [each["kernel"] for each in kernels]
     info = f"{package}-{version}.dist-info"
@@ -110,7 +111,7 @@ def _init(names: Sequence[str], listed: str) -> str:
 
 
 def _call(facts: Mapping[str, Any]) -> str:
-    """How a kernel is called, with the dtypes of its arguments."""
+    """Return the call of a kernel as text, with the dtypes of its arguments."""
     named = [
         f"{each['name']}: {each.get('dtype', each['kind'])}"
         + (f"[{each['rank']}-D]" if each["kind"] == "array" else "")
@@ -133,25 +134,25 @@ _KNOWN = frozenset({"cdiv", "min", "max", "abs", "int", "len", "sum", "range"})
 
 
 def grid_text(kernel: Any) -> str | None:
-    """Python for the grid that a kernel declares; None if it has none.
+    """Return the grid that a kernel declares as Python text; None if it has none.
 
-    A function counts as having none if it uses names besides its own arguments,
-    constants of its file that are numbers, and a few functions of Python.
+    Also return None for a function that a wheel cannot hold: one that uses more names
+    than its arguments, numbers that its file defines and a few functions of Python.
     """
     grid: Any = kernel.grid
     if grid is None or not callable(grid):
         return None if grid is None else repr(grid)
-    written = _written(kernel.fn)
+    written = _grid_expression(kernel.fn)
     if not isinstance(written, ast.Lambda):
         return None
-    return _alone(written, kernel.fn.__globals__)
+    return _self_contained(written, kernel.fn.__globals__)
 
 
 def checked_grid(text: str, names: Mapping[str, Any]) -> str:
-    """A grid that a user gives, with numbers in place of names of the kernel's file.
+    """Return a grid that a user gives, with names of the kernel's file as numbers.
 
     Raises:
-        ValueError: it is no Python, or uses what a wheel does not have.
+        ValueError: it is no Python, or uses names that a wheel does not have.
     """
     try:
         written = ast.parse(text.strip(), mode="eval").body
@@ -159,21 +160,21 @@ def checked_grid(text: str, names: Mapping[str, Any]) -> str:
         raise ValueError(f"`{text}` is no Python: {error.msg}") from None
     if not isinstance(written, ast.Lambda):
         return ast.unparse(written)
-    found = _alone(written, names)
+    found = _self_contained(written, names)
     if found is None:
         known = ", ".join(sorted(_KNOWN))
         raise ValueError(f"`{text}` uses more than its argument, numbers, {known}")
     return found
 
 
-def _alone(written: ast.Lambda, scope: Mapping[str, Any]) -> str | None:
-    """The text of a function; None if it uses names that a wheel does not have."""
-    own = {each.arg for each in written.args.args}
+def _self_contained(written: ast.Lambda, scope: Mapping[str, Any]) -> str | None:
+    """Return the text of a lambda; None if it uses names that a wheel does not have."""
+    arguments = {each.arg for each in written.args.args}
     for node in ast.walk(written):
-        if isinstance(node, ast.Name) and node.id not in own | _KNOWN:
+        if isinstance(node, ast.Name) and node.id not in arguments | _KNOWN:
             if type(scope.get(node.id)) not in (int, float):
                 return None
-            # The text has no file of its own: numbers take the place of names.
+            # The wheel has no such name: put the number in its place.
             _Replace(node.id, ast.Constant(scope[node.id])).visit(written)
     return ast.unparse(written)
 
@@ -186,11 +187,11 @@ class _Replace(ast.NodeTransformer):
         return self._value if node.id == self._name else node
 
 
-def _written(function: Callable[..., Any]) -> ast.expr | None:
-    """What stands behind ``grid=`` in the decorator."""
+def _grid_expression(function: Callable[..., Any]) -> ast.expr | None:
+    """Return the expression of ``grid=`` in the decorator of a kernel, or None."""
     try:
         tree = ast.parse(dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError):  # it is in no file
+    except (OSError, SyntaxError):  # the function has no source file
         return None
     return next(_keywords(tree), None)
 
@@ -210,16 +211,17 @@ _PLAIN = (int, float, str, bool, type(None))
 def wheel_files(
     kernels: Sequence[Asked], package: str, version: str, grid: str | None, output: Path
 ) -> dict[Path, bytes]:
-    """Compile the kernels; nothing is written yet.
+    """Compile kernels, and return the contents of a wheel without writing it.
 
     Args:
         kernels: at least one; their names must differ.
         package: the name of the wheel's package.
-        grid: Python for the grid of the first kernel; None: the declared one.
-        output: the wheel, or a folder for it.
+        version: the version of the package.
+        grid: the grid of the first kernel as Python text; None: the declared one.
+        output: the file of the wheel, or a folder for it.
 
     Raises:
-        UsageError: what was asked for cannot be put into a wheel.
+        UsageError: the version or the grid is wrong, or a wheel cannot hold a kernel.
     """
     if not re.fullmatch(r"\d+(\.\w+)*", version, re.ASCII):
         raise click.BadParameter(f"`{version}` is no version", param_hint="--version")
@@ -230,7 +232,7 @@ def wheel_files(
             grid = checked_grid(grid, known)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--grid") from None
-    names = [_name(each) for each in kernels]
+    names = [each.name for each in kernels]
     if len(set(names)) < len(names):
         raise click.UsageError("two kernels of a wheel have the same name: rename one")
     files: dict[str, bytes] = {}
@@ -243,15 +245,11 @@ def wheel_files(
     return {output: wheel(package, version, facts, files)}
 
 
-def _name(found: Asked) -> str:
-    return getattr(found.kernel, "name", None) or found.kernel.__name__
-
-
 def _compiled(
     found: Asked, grid: str | None, files: dict[str, bytes]
 ) -> dict[str, Any]:
-    """The facts of a kernel; its code is added to ``files``."""
-    name = _name(found)
+    """Compile a kernel; return its facts, and add its code to ``files``."""
+    name = found.name
     facts: dict[str, Any] = {}
     variants: list[Any] = []
     for target in _targets(found):
@@ -268,11 +266,9 @@ def _compiled(
                 "XETL_XSMM"
             )
         facts = facts_of(found, signature, made, name, machine)
-        facts["plain_constants"] = {
-            p.name: p.value
-            for p in signature.params
-            if isinstance(p, ConstParam) and isinstance(p.value, _PLAIN)
-        }
+        constants = signature.constants.items()
+        plain = {name: v for name, v in constants if isinstance(v, _PLAIN)}
+        facts["plain_constants"] = plain
         variants.append(dict(made.variant))
         files |= made.wheel_files
     declared = None if found.is_text else grid_text(found.kernel)
@@ -283,7 +279,7 @@ def _compiled(
 
 
 def _targets(found: Asked) -> list[str]:
-    """The one that was asked for, else all that do not depend on this machine."""
+    """Return the target the user asked for, or else all but ``host``."""
     if found.target is not None:
         return [found.target]
     return [each for each in find_backend(found.backend).targets if each != _HOST]

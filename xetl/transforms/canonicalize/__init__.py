@@ -1,13 +1,14 @@
 """Fold constants, drop unused operations, and resolve branches on constants.
 
-*What*: constant folding of integer arithmetic, comparisons and casts; select and if on
-constants; casts to the same type; sizes and strides that a type states; loops that do
-not run; a barrier right after another one; dead code; sums and products in f64 of
-what was f32 and is rounded to f32 again; choices in a wider type of narrow floats.
-*Why*: the front end and every lowering write the plain form and leave the rest to here;
-one forward sweep folds chains, as operands come before their users.
+*What*: fold constants in integer arithmetic, comparisons and casts; fold select and if
+on constants, casts to the same type, and sizes and strides that a type states; remove
+loops that do not run, a barrier right after another one, and dead code; compute in f32
+the f64 sums and products of f32 values that are rounded to f32 again; compute in the
+narrow type a select of floats that are widened first and narrowed again.
+*Why*: the front end and the lowerings write the plain form, and this pass simplifies
+it. One forward sweep folds chains, as operands come before their users.
 *Left alone*: stores, prefetches, other barriers, other float arithmetic (the program
-says how it rounds), and whatever carries a workgroup map.
+says how it rounds), and all operations with a workgroup map.
 
 before: %c = arith.addi %c2, %c3    scf.if %true { A } else { B }
 after:  %c = arith.constant 5       A
@@ -25,16 +26,10 @@ from xetl.analysis.memory import is_dead, is_second_barrier
 from xetl.dialects.base import element_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.ir.builder import Pass, move_before
-from xetl.transforms.canonicalize.folding import (
-    ARITHMETIC_FOLDS,
-    SHAPE_FOLDS,
-    integer_of,
-    narrower,
-    static_metadata,
-)
+from xetl.transforms.canonicalize import folding
 
-FOLDS = {**ARITHMETIC_FOLDS, **SHAPE_FOLDS}
-# Each sweep ends what the one before has made possible; more were never needed.
+FOLDS = {**folding.ARITHMETIC_FOLDS, **folding.SHAPE_FOLDS}
+# Each sweep uses what the sweep before has folded; more were never needed.
 MOST_SWEEPS = 10
 
 
@@ -56,7 +51,7 @@ def _fold_region(region: Region) -> bool:
             inlined = _fold_control_flow(op)
             if inlined is not None:
                 changed = True
-                # What came out of the region stands where the op stood.
+                # The operations of the region are now in the place of the op.
                 op = inlined if inlined is not op else following
                 continue
             changed |= _fold_op(op) or _narrow(op)
@@ -68,7 +63,7 @@ def _fold_region(region: Region) -> bool:
 
 def _fold_op(op: Operation) -> bool:
     if isinstance(op, memref.ExtractStridedMetadataOp):
-        pairs = static_metadata(op)
+        pairs = folding.static_metadata(op)
         for value, attribute in pairs:
             value.replace_all_uses_with(_materialize(attribute, value, op))
         return bool(pairs)
@@ -79,8 +74,8 @@ def _fold_op(op: Operation) -> bool:
     if folded is None:
         return False
     result = op.results[0]
-    # A map on the op is what it was asked for: a constant or a value from elsewhere
-    # would not carry it.
+    # The user or a pass wants the map on this op. A constant or another value would
+    # lose it.
     if "map" in op.attributes:
         return False
     if isinstance(folded, Attribute):
@@ -92,11 +87,11 @@ def _fold_op(op: Operation) -> bool:
 
 
 def _narrow(op: Operation) -> bool:
-    """Compute in f32 what is computed in f64, of f32, and rounded to f32 at once.
+    """Compute in f32 a sum or product of f32 values in f64 that is rounded to f32.
 
-    Choose in any narrow type what is chosen in a wider one, and narrow again. The
-    results are the same: f64 has more than twice the bits of f32. Source: Figueroa,
-    "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995.
+    A select in a wide type, of narrow values, becomes one in the narrow type (any
+    type). The results are the same: f64 has more than twice the bits of f32. Source:
+    Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995.
     """
     wide = op.operands[0].owner if isinstance(op, arith.TruncfOp) else None
     if not isinstance(wide, _NARROWED) or "map" in {*op.attributes, *wide.attributes}:
@@ -106,25 +101,25 @@ def _narrow(op: Operation) -> bool:
     if types != (f32, f64) and not isinstance(wide, arith.SelectOp):
         return False
     *condition, left, right = wide.operands
-    sides = [narrower(each, result.type) for each in (left, right)]
+    sides = [folding.narrower(each, result.type) for each in (left, right)]
     if None in sides:
         return False
     given = [
         _materialize(each, result, op) if isinstance(each, Attribute) else each
         for each in sides
     ]
-    # Without `contract`: the rounding stands, whatever is done with the result.
+    # Without `contract`: no later pass may drop this rounding by fusing operations.
     new = type(wide)(*condition, *given, location=op.location)
     Rewriter.replace_op(op, new)
     return True
 
 
 _NARROWED = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.SelectOp)
-"""Not quotients: those of f32 on GPUs may be wrong in the last bits."""
+"""Quotients are not listed: f32 division on GPUs may be wrong in the last bits."""
 
 
 def _materialize(value: Attribute, result: SSAValue, op: Operation) -> SSAValue:
-    """A constant in front of ``op``, with its location."""
+    """Insert a constant in front of ``op``, with its location; return its value."""
     constant = arith.ConstantOp(value, result.type, location=op.location)
     constant.result.name_hint = result.name_hint
     Rewriter.insert_op(constant, InsertPoint.before(op))
@@ -132,9 +127,12 @@ def _materialize(value: Attribute, result: SSAValue, op: Operation) -> SSAValue:
 
 
 def _fold_control_flow(op: Operation) -> Operation | None:
-    """Inline a conditional or drop a loop; gives the operation to go on with."""
+    """Inline a conditional or drop a loop; return the operation to go on with.
+
+    Return None if nothing changes.
+    """
     if isinstance(op, scf.IfOp):
-        known = integer_of(op.condition)
+        known = folding.integer_of(op.condition)
         if known is None:
             return None
         return _inline(op, op.then_region if known else op.else_region)
@@ -144,14 +142,17 @@ def _fold_control_flow(op: Operation) -> Operation | None:
 
 
 def _never_runs(op: scf.ForOp) -> bool:
-    lower, upper = integer_of(op.lower_bound), integer_of(op.upper_bound)
+    lower, upper = (
+        folding.integer_of(op.lower_bound),
+        folding.integer_of(op.upper_bound),
+    )
     if op.lower_bound is op.upper_bound:
         return True
     return lower is not None and upper is not None and lower >= upper
 
 
 def _inline(op: Operation, region: Region) -> Operation:
-    """Put the only block of a region where ``op`` stands."""
+    """Replace ``op`` by the operations in the only block of a region."""
     following = op.next_op
     assert op.parent is not None
     if not region.blocks:
@@ -168,13 +169,13 @@ def _inline(op: Operation, region: Region) -> Operation:
 
 
 def _replace(op: Operation, values: Iterable[SSAValue]) -> Operation:
-    """Erase ``op`` in favour of ``values``; gives ``op``, which is gone."""
+    """Replace the results of ``op`` by ``values``; return ``op``, which is erased."""
     Rewriter.replace_op(op, [], list(values))
     return op
 
 
 def _erase_dead(region: Region) -> bool:
-    """Erase backwards, so that what only dead operations use goes at once."""
+    """Erase dead operations, users first: their operands then become dead as well."""
     changed = False
     for block in region.blocks:
         for op in reversed(list(block.ops)):

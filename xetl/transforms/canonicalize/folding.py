@@ -1,7 +1,7 @@
 """Fold operations with known operands to a constant or to another value.
 
-A fold creates nothing and changes nothing: it gives for each result an attribute (a
-constant of the result's type), a value that stands already, or None.
+A fold creates no operation and changes none. It returns for the result an attribute (a
+constant of the result's type), an existing value, or None if nothing can be folded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     IndexType,
     IntegerAttr,
-    IntegerType,
     VectorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -32,7 +31,10 @@ Fold: TypeAlias = Callable[[Any], Folded]
 
 
 def constant_of(value: SSAValue) -> int | float | None:
-    """The number of a constant, of all elements if it is a vector."""
+    """Return the number of a constant, or the one that all elements of a vector have.
+
+    Return None if the value is no constant, or if the elements differ.
+    """
     owner = value.owner
     if isinstance(owner, arith.ConstantOp | index.ConstantOp | index.BoolConstantOp):
         return splat_value(owner.value)
@@ -40,24 +42,23 @@ def constant_of(value: SSAValue) -> int | float | None:
 
 
 def integer_of(value: SSAValue) -> int | None:
-    """As ``constant_of``, for integers only."""
+    """Do the same as ``constant_of``, for integers only."""
     number = constant_of(value)
     return number if isinstance(number, int) else None
 
 
 def width_of(type_: Attribute) -> int:
-    """Bits of an integer; index has 64."""
-    element = base.element_type(type_)
-    return element.bitwidth if isinstance(element, IntegerType) else 64
+    """Return the number of bits of an integer type; index has 64."""
+    return base.integer_width(base.element_type(type_)) or 64
 
 
 def unsigned(value: int, bits: int) -> int:
-    """``value`` read as unsigned."""
+    """Return ``value`` read as an unsigned number."""
     return value & ((1 << bits) - 1)
 
 
 def signed(value: int, bits: int) -> int:
-    """``value`` read as signed: true of i1 is -1."""
+    """Return ``value`` read as a signed number: true (1 of type i1) is -1."""
     value = unsigned(value, bits)
     return value - (1 << bits) if value >> (bits - 1) else value
 
@@ -66,7 +67,7 @@ Arithmetic: TypeAlias = Callable[[int, int, int], int | None]
 
 
 def _quotient(a: int, b: int) -> int:
-    """Towards zero, as C and MLIR divide."""
+    """Return the quotient rounded towards zero, as in C and MLIR."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -79,8 +80,8 @@ def _unsigned(compute: Callable[[int, int], int]) -> Arithmetic:
 
 
 def _division(make: Arithmetic) -> Arithmetic:
-    # Dividing by zero is undefined, and so is the overflow of the smallest integer:
-    # it stays in the program.
+    # A division by zero is undefined, and so is the smallest integer divided by -1
+    # (an overflow): such a division stays in the program.
     def compute(a: int, b: int, bits: int) -> int | None:
         if b == 0 or (signed(b, bits) == -1 and signed(a, bits) == -1 << (bits - 1)):
             return None
@@ -137,7 +138,7 @@ _ROWS: tuple[tuple[Arithmetic, int | None, type[Operation], type[Operation]], ..
     (SHRS, 0, arith.ShrsiOp, index.ShrsOp),
     (SHRU, 0, arith.ShruiOp, index.ShruOp),
 )
-"""What is computed, which right side changes nothing (or None), and who computes it."""
+"""The function, its neutral right operand (or None), and the two operations."""
 
 BINARY: dict[type[Operation], tuple[Arithmetic, int | None]] = {
     op: (compute, neutral) for compute, neutral, *ops in _ROWS for op in ops
@@ -145,14 +146,17 @@ BINARY: dict[type[Operation], tuple[Arithmetic, int | None]] = {
 AS_ARITH: dict[type[Operation], Callable[..., Operation]] = {
     of_index: of_arith for _, _, of_arith, of_index in _ROWS
 }
-"""For operations of `index` those of `arith`."""
+"""The operation of `arith` that does the same as one of `index`."""
 COMMUTATIVE = {ADD, MUL, AND, OR, XOR, MAXU}
 ZERO_WITH_ITSELF = {SUB, XOR}
 SAME_WITH_ITSELF = {AND, OR, MAXS, MINS, MAXU, MINU}
 
 
 def fold_binary(op: Operation) -> Folded:
-    """Integer arithmetic: both known, one neutral, one zero, or both the same."""
+    """Fold integer arithmetic.
+
+    Both operands are constants or the same value, or one is neutral or zero.
+    """
     compute, neutral = BINARY[type(op)]
     lhs, rhs = op.operands
     type_ = op.results[0].type
@@ -200,11 +204,11 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 _MOST_SUBGROUPS = 1 << 31
-"""Here nobody knows how many a workgroup has."""
+"""A bound: this pass does not know how many subgroups a workgroup has."""
 
 
 def _is_inside(op: arith.CmpiOp | index.CmpOp) -> bool:
-    """Whether what an index may be are numbers from 0 to below a constant."""
+    """Whether the range of an index lies from 0 to below the constant right side."""
     end, is_index = base.constant_index(op.rhs), isinstance(op.lhs.type, IndexType)
     range_ = (
         Ranges(_MOST_SUBGROUPS).of(op.lhs) if end is not None and is_index else None
@@ -213,7 +217,10 @@ def _is_inside(op: arith.CmpiOp | index.CmpOp) -> bool:
 
 
 def fold_compare(op: arith.CmpiOp | index.CmpOp) -> Folded:
-    """Integer comparisons: both known, or both the same; bounds that hold anyway."""
+    """Fold integer comparisons.
+
+    Both operands are constants or the same value, or ranges prove that ``ult`` holds.
+    """
     name = op.predicate_name
     compare = COMPARISONS[name[-2:]]
     if op.lhs is op.rhs:
@@ -230,7 +237,7 @@ def fold_compare(op: arith.CmpiOp | index.CmpOp) -> Folded:
 
 
 def fold_select(op: arith.SelectOp) -> Folded:
-    """A known condition, or two equal values."""
+    """Fold a select with a constant condition or with two equal values."""
     if op.true_value is op.false_value:
         return op.true_value
     known = integer_of(op.condition)
@@ -240,7 +247,7 @@ def fold_select(op: arith.SelectOp) -> Folded:
 
 
 def fold_integer_cast(op: Operation) -> Folded:
-    """Casts of known integers, and casts back to where a value came from."""
+    """Fold casts of constant integers, and casts back to the original type."""
     source, type_ = op.operands[0], op.results[0].type
     if source.type == type_:
         return source
@@ -251,7 +258,7 @@ def fold_integer_cast(op: Operation) -> Folded:
         value = unsigned(known, bits) if zero else signed(known, bits)
         return make_splat(wrap(value, width_of(type_)), type_)
     before = source.owner
-    # index has 64 bits: through a type at least as wide and back nothing is lost.
+    # index has 64 bits. A cast to a type at least as wide and back loses no bits.
     if (
         isinstance(before, Operation)
         and type(before) is type(op)
@@ -264,7 +271,7 @@ def fold_integer_cast(op: Operation) -> Folded:
 
 
 def fold_float_cast(op: Operation) -> Folded:
-    """Casts back, and of known floats: one rounding, and only where it is finite."""
+    """Fold casts back, and casts of constants: one rounding, to a finite result."""
     source = op.operands[0].owner
     if isinstance(op, arith.TruncfOp) and isinstance(source, arith.ExtfOp):
         return narrower(op.operands[0], op.results[0].type)
@@ -284,7 +291,7 @@ def _rounded(number: float | None, type_: Attribute) -> float | None:
 
 
 def narrower(value: SSAValue, type_: Attribute) -> Folded:
-    """What a float is in a type that loses nothing of it."""
+    """Return a float in a narrower type. Return None if that could lose bits."""
     owner, number = value.owner, constant_of(value)
     if isinstance(owner, arith.ExtfOp) and owner.operands[0].type == type_:
         return owner.operands[0]
@@ -294,7 +301,7 @@ def narrower(value: SSAValue, type_: Attribute) -> Folded:
 
 
 def fold_to_float(op: Operation) -> Folded:
-    """Known integers as floats, where the number is exact in f64."""
+    """Fold casts of constant integers to floats if f64 has the exact number."""
     known, type_ = integer_of(op.operands[0]), op.results[0].type
     element = base.element_type(type_)
     if known is None or not isinstance(element, AnyFloat):
@@ -315,13 +322,9 @@ ARITHMETIC_FOLDS: dict[type[Operation], Fold] = {
     arith.CmpiOp: fold_compare,
     index.CmpOp: fold_compare,
     arith.SelectOp: fold_select,
-    arith.IndexCastOp: fold_integer_cast,
-    arith.IndexCastuiOp: fold_integer_cast,
-    arith.ExtsiOp: fold_integer_cast,
-    arith.ExtuiOp: fold_integer_cast,
-    arith.TrunciOp: fold_integer_cast,
-    index.CastsOp: fold_integer_cast,
-    index.CastuOp: fold_integer_cast,
+    **dict.fromkeys((arith.IndexCastOp, arith.IndexCastuiOp), fold_integer_cast),
+    **dict.fromkeys((arith.ExtsiOp, arith.ExtuiOp, arith.TrunciOp), fold_integer_cast),
+    **dict.fromkeys((index.CastsOp, index.CastuOp), fold_integer_cast),
     arith.ExtfOp: fold_float_cast,
     arith.TruncfOp: fold_float_cast,
     arith.SitofpOp: fold_to_float,
@@ -333,13 +336,13 @@ ARITHMETIC_FOLDS: dict[type[Operation], Fold] = {
 
 
 def fold_same_type(op: Operation) -> Folded:
-    """A cast to the type its operand has."""
+    """Fold a cast to the type that its operand already has."""
     source = op.operands[0]
     return source if source.type == op.results[0].type else None
 
 
 def fold_shape_cast(op: Operation) -> Folded:
-    """A cast to the same shape, back to the first one, or of a constant."""
+    """Fold a cast to the same shape, a cast back, and a cast of a constant."""
     source, type_ = op.operands[0], op.results[0].type
     if source.type == type_:
         return source
@@ -354,7 +357,7 @@ def fold_shape_cast(op: Operation) -> Folded:
 
 
 def fold_extract(op: Operation) -> Folded:
-    """An element of a constant that has one value, or of a broadcast scalar."""
+    """Fold the extract from a constant with equal elements or a broadcast scalar."""
     source, type_ = op.operands[0], op.results[0].type
     owner = source.owner
     if isinstance(owner, vector.BroadcastOp) and owner.source.type == type_:
@@ -366,7 +369,7 @@ def fold_extract(op: Operation) -> Folded:
 
 
 def fold_transpose(op: TileTransposeOp) -> Folded:
-    """The transpose of a transpose; maps must not be lost, so only without any."""
+    """Fold the transpose of a transpose, if no map would be lost."""
     inner = op.source.owner
     if isinstance(inner, TileTransposeOp) and not (op.attributes or inner.attributes):
         return inner.source
@@ -374,7 +377,7 @@ def fold_transpose(op: TileTransposeOp) -> Folded:
 
 
 def fold_dim(op: memref.DimOp) -> Folded:
-    """An extent that the type states."""
+    """Fold the extent of a dimension that is static in the type."""
     dim = constant_of(op.index)
     shape = base.memref_type(op.source).get_shape()
     if not isinstance(dim, int) or not 0 <= dim < len(shape):
@@ -386,7 +389,7 @@ def fold_dim(op: memref.DimOp) -> Folded:
 def static_metadata(
     op: memref.ExtractStridedMetadataOp,
 ) -> list[tuple[SSAValue, Attribute]]:
-    """Those sizes and strides that the type states."""
+    """Return the used results whose sizes and strides are static, with their number."""
     type_ = base.memref_type(op.source)
     strides = strides_of(type_) or [None] * type_.get_num_dims()
     known = [None if n == DYNAMIC_INDEX else n for n in type_.get_shape()]

@@ -1,10 +1,10 @@
-"""Cut tiles, and the values between, into the blocks one instruction works on.
+"""Cut tiles and values into the blocks that one instruction works on.
 
-*What*: every tile of rank 2 that is loaded, stored or prefetched gets `inner_blocks`,
-every operand of a product and every value between rank 4.
-*Why*: a GPU moves and multiplies blocks of a few sizes (`xetl/devices.py`).  Which ones
-is decided here, once, from the uses backwards, so that data is rearranged as little as
-possible; `tile_pack` and `tile_unpack` stand only where two sizes meet.
+*What*: give `inner_blocks` to every tile of rank 2 that is loaded, stored or
+prefetched, and rank 4 to the operands of products and the values between.
+*Why*: a GPU moves and multiplies blocks of a few sizes (`xetl/devices.py`). This pass
+chooses all sizes, from the uses backwards, so that data is rearranged as little as
+possible: `tile_pack` and `tile_unpack` are added only where two sizes meet.
 *Left alone*: scattered tiles; functions at workgroup level; operations that no block
 fits, which get the attribute `xetile.unblocked` and a remark.
 
@@ -12,8 +12,6 @@ before: %v = xetile.load_tile %t : tile<32x32xf16> -> vector<32x32xf16>
         %c = xetile.tile_mma %v, ...
 after:  %v = xetile.load_tile %t : tile<32x32xf16, inner_blocks = [8, 16]>
                                    -> vector<4x2x8x16xf16>
-
-The plan says new types, and packs where two block sizes meet.
 """
 
 from __future__ import annotations
@@ -34,14 +32,7 @@ from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, func, gpu
 from xetl.dialects.xetile.verifiers import packed_shape, transposed_axes
 from xetl.ir.builder import Pass
-from xetl.transforms.choose_inner_blocks.block_constraints import (
-    ACCESSES,
-    Form,
-    is_block_access,
-    is_uniform,
-    legal_blocks,
-    tile_of,
-)
+from xetl.transforms.choose_inner_blocks import block_constraints
 from xetl.transforms.choose_inner_blocks.plan import (
     Definition,
     Plan,
@@ -68,13 +59,15 @@ class ChooseInnerBlocksPass(Pass):
 
 
 def _choose(function: Operation, device: Device) -> None:
-    # Blocks of values that the user wrote say how to compute, not what: they are ours
-    # to choose.  Those of tiles stay where the device can move them.
+    # Blocks of values that the user wrote do not change the result, so this pass may
+    # choose others. Blocks of tiles stay if the device can move them.
     dropped = types_to_unblock(function.walk(), device)
     unblock(function, lambda each: unblocked_tile(each) if each in dropped else each)
-    copies = [_split(op) for op in list(function.walk()) if is_uniform(op)]
+    copies = [
+        _split(op) for op in list(function.walk()) if block_constraints.is_uniform(op)
+    ]
     carry_out(make_plan(function, device))
-    # Make one of copies that turned out the same.
+    # Merge the copies that got the same type.
     for group in copies:
         kept: dict[object, Operation] = {}
         for op in group:
@@ -112,7 +105,7 @@ def carry_out(plan: Plan) -> None:
         _convert_definition(definition, plan)
     for op in plan.ops:
         _adapt(op, plan.forms[op])
-    # Types come last: until then each value has its plain one.
+    # Types change last: until then each value has its plain type.
     for definition in plan.definitions():
         if definition.block is not None:
             flat = vector_type(definition.value)
@@ -124,7 +117,7 @@ def carry_out(plan: Plan) -> None:
 
 
 def _convert_definition(definition: Definition, plan: Plan) -> None:
-    """Bring what is defined to the blocks that its readers share."""
+    """Convert a definition to the blocks that its readers share."""
     value, shared = definition.value, plan.chosen(definition.value)
     if shared == definition.block or not value.uses:
         return
@@ -146,9 +139,9 @@ def _converted(
     point: InsertPoint,
     at: Operation,
 ) -> SSAValue:
-    """The same value in other blocks.
+    """Return the value in other blocks.
 
-    ``value`` still has the type of a matrix; it gets its blocks in the end.
+    ``value`` still has the type of a matrix; its type gets the blocks at the end.
     """
     flat = vector_type(value)
     ops: list[Operation] = []
@@ -167,8 +160,8 @@ def _converted(
     return ops[-1].results[0]
 
 
-def _adapt(op: Operation, form: Form) -> None:
-    """Change what an operation says of the shapes it works on."""
+def _adapt(op: Operation, form: block_constraints.Form) -> None:
+    """Change the attributes of an operation that depend on the shapes of its values."""
     block = form.results[0] if form.results else None
     if block is None:
         return
@@ -190,7 +183,7 @@ def _adapt(op: Operation, form: Form) -> None:
 
 
 def _of_blocks(dims: Sequence[int]) -> DenseArrayBase:
-    """A dimension of a matrix is one of its blocks, and one inside of them."""
+    """Return the two dimensions of a blocked value for each dimension of a matrix."""
     return dense_i64([*dims, *(dim + 2 for dim in dims)])
 
 
@@ -198,7 +191,7 @@ _Copies = dict[tuple[SSAValue, Block | None], SSAValue]
 
 
 def give_each_access_its_tile(plan: TilePlan) -> None:
-    """Copy the description where an access has other blocks than the tile."""
+    """Copy the tile for each access with other blocks than the tile has."""
     copies: _Copies = {}
     for op, block in plan.of_access.items():
         for index, value in enumerate(op.operands):
@@ -207,7 +200,7 @@ def give_each_access_its_tile(plan: TilePlan) -> None:
 
 
 def _copy(tile: SSAValue, block: Block | None, copies: _Copies) -> SSAValue:
-    """The same tile in other blocks; only what no loop carries is copied."""
+    """Return a copy of the tile in other blocks; no loop carries the tile."""
     known = copies.get((tile, block))
     if known is not None:
         return known
@@ -231,27 +224,32 @@ def _retype_tile(tile: SSAValue, block: Block | None) -> SSAValue:
 
 
 DEVICE = "xetile.device"
-"""On the module: for which device the blocks were chosen."""
+"""An attribute of the module: the device that the blocks were chosen for."""
 UNBLOCKED = "xetile.unblocked"
-"""On an operation that should work in blocks and does not: the reason."""
+"""An attribute of an operation that should work in blocks and does not: the reason."""
 
 
 def works_in_legal_blocks(op: Operation) -> str | None:
-    """Memory is accessed, and matrices are multiplied, in blocks of the device."""
+    """Check that accesses and products work in blocks of the device.
+
+    Return the problem, or None.
+    """
     if UNBLOCKED in op.attributes:
         return None
     if isinstance(op, xetile.TileMmaOp):
         rank = vector_type(op.a).get_num_dims()
         return None if rank == 4 else "`xetile.tile_mma` works on plain values"
-    if not is_block_access(op):
+    if not block_constraints.is_block_access(op):
         return None
-    type_, device = xetile.tile_type(tile_of(op)), _device_of(op)
+    type_, device = xetile.tile_type(block_constraints.tile_of(op)), _device_of(op)
     blocks = type_.inner_blocks
     if blocks is None:
         return f"`{op.name}` has a tile without inner_blocks"
     if device is None:
         return f"`{op.name}` has blocks, but the module has no `{DEVICE}`"
-    if blocks in legal_blocks(type_, ACCESSES[type(op)], device):
+    if blocks in block_constraints.legal_blocks(
+        type_, block_constraints.ACCESSES[type(op)], device
+    ):
         return None
     return f"`{op.name}` has blocks {list(blocks)}, which {device.name} cannot move"
 

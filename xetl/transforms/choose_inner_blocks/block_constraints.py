@@ -25,17 +25,17 @@ ACCESSES: dict[type[Operation], Access] = {
     xetile.PrefetchTileOp: "prefetch",
 }
 _PER_LOOP = 8
-"""What is in a loop counts as if the loop ran so often."""
+"""The assumed number of iterations of a loop."""
 
 
 @record(frozen=True)
 class Demand:
-    """Blocks that one operation can use for a value, and how much that is worth.
+    """Blocks that one operation can use for a value, and the gain from using them.
 
     Attributes:
-        rows: heights.
-        columns: widths; any of them goes with any height.
-        weight: bytes that need not be packed anew, over all loops.
+        rows: possible heights.
+        columns: possible widths, each with any of the heights.
+        weight: bytes that need not be packed again, over all iterations of loops.
     """
 
     value: SSAValue
@@ -54,7 +54,7 @@ class Product:
 
 
 def element_bits(element: Attribute) -> int:
-    """Bits of an element in memory; a truth value takes a byte."""
+    """Return the bits of an element in memory; an i1 takes a byte."""
     return max(8, bit_width(element))
 
 
@@ -62,10 +62,10 @@ def element_bits(element: Attribute) -> int:
 
 
 def product_of(op: xetile.TileMmaOp, device: Device) -> Product | str:
-    """The blocks of a product on a device, or why it has none.
+    """Return the blocks of a product on a device, or the reason why it has none.
 
-    Types the matrix unit does not multiply (f32, f64) are left to the lanes: a row of
-    B and of C is then one register, and K is cut as the unit would.
+    Lanes multiply types that the matrix unit cannot (f32, f64): a row of B and of C is
+    then one register, and K is cut as for the matrix unit.
     """
     unit = device.matrix
     factor = vector_type(op.a).element_type
@@ -85,7 +85,7 @@ def product_of(op: xetile.TileMmaOp, device: Device) -> Product | str:
 
 
 def _factor_name(op: xetile.TileMmaOp, factor: Attribute) -> str:
-    """What the matrix unit would multiply: a precision says so for f32."""
+    """Return the name of the type to multiply; for f32 the precision decides it."""
     precision = None if op.precision is None else op.precision.data
     if op.is_of_codes:
         return "f8"
@@ -98,10 +98,10 @@ def _factor_name(op: xetile.TileMmaOp, factor: Attribute) -> str:
 
 
 def legal_blocks(type_: xetile.TileType, access: Access, device: Device) -> list[Block]:
-    """All blocks in which a tile may be accessed: they divide it."""
+    """Return the blocks that the device can access and that divide the tile."""
     bits = element_bits(type_.element_type)
     messages = device.blocks_of(access, bits, shared=type_.memory_space == SHARED)
-    # Of a column-major tile the rows in memory are its columns.
+    # The rows in memory are the columns of a column-major tile.
     step = 1 if type_.order == (1, 0) else -1
     blocks = [block[::step] for block in messages.blocks()]
     shape = type_.shape
@@ -113,12 +113,12 @@ def legal_blocks(type_: xetile.TileType, access: Access, device: Device) -> list
 
 
 def largest(blocks: Sequence[Block]) -> Block:
-    """Of the most elements; of these the widest, as rows are contiguous."""
+    """Return the block with the most elements; the widest of several, to read rows."""
     return max(blocks, key=lambda block: (block[0] * block[1], block[1]))
 
 
 def is_block_access(op: Operation) -> bool:
-    """Whether this accesses a tile that may be cut: of rank 2, not scattered."""
+    """Whether an operation accesses a tile that may be cut: rank 2, not scattered."""
     if type(op) not in ACCESSES:
         return False
     type_ = xetile.tile_type(tile_of(op))
@@ -126,7 +126,7 @@ def is_block_access(op: Operation) -> bool:
 
 
 def moved_by(op: Operation) -> Sequence[SSAValue]:
-    """The values that an access brings from memory or takes there."""
+    """Return the values that an access loads or stores."""
     if isinstance(op, xetile.LoadTileOp):
         return op.results
     return (
@@ -137,18 +137,18 @@ def moved_by(op: Operation) -> Sequence[SSAValue]:
 
 
 def tile_of(op: Operation) -> SSAValue:
-    """The tile that is accessed."""
+    """Return the tile that an operation accesses."""
     assert isinstance(
         op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
     )
     return op.tile
 
 
-# What is asked ----------------------------------------------------------------------
+# Demands ----------------------------------------------------------------------------
 
 
 def demands_of(op: Operation, device: Device) -> list[Demand]:
-    """What ``op`` asks of its values."""
+    """Return the blocks that ``op`` demands for its values."""
     if not all(map(_is_plain, (*op.operands, *op.results))):
         return []
     if isinstance(op, xetile.TileMmaOp):
@@ -168,7 +168,7 @@ def demands_of(op: Operation, device: Device) -> list[Demand]:
 
 
 def _is_plain(value: SSAValue) -> bool:
-    """Whether blocks are ours to choose: not of what the user's blocks are seen of."""
+    """Whether this pass may choose the blocks: the user's blocks are not visible."""
     return not is_vector(value.type) or axes.is_matrix(value.type)
 
 
@@ -190,15 +190,15 @@ def _weight(op: Operation, value: SSAValue) -> int:
 
 
 Chosen: TypeAlias = Callable[[SSAValue], Block | None]
-"""The blocks that the readers of a value share; None: it stays plain."""
+"""Returns the blocks that the readers of a value share; None: the value stays plain."""
 Blocks: TypeAlias = tuple[Block | None, ...]
 
 
 @record(frozen=True)
 class Form:
-    """In what blocks an operation takes each operand and gives each result.
+    """The blocks of each operand and each result of an operation.
 
-    None is plain, and whatever is no matrix.
+    None stands for a plain value, and for a value that is no matrix.
     """
 
     operands: Blocks
@@ -206,11 +206,11 @@ class Form:
 
 
 CARRYING = scf.ForOp | scf.IfOp | scf.WhileOp
-"""Operations that hand values on as they are."""
+"""Operations that carry values unchanged."""
 
 
 def is_uniform(op: Operation) -> bool:
-    """Whether all elements of the result are one number: blocks do not matter."""
+    """Whether all elements of the result are equal, so that any blocks will do."""
     if not op.results or not axes.is_matrix(op.results[0].type):
         return False
     if isinstance(op, arith.ConstantOp):
@@ -219,7 +219,7 @@ def is_uniform(op: Operation) -> bool:
 
 
 def is_elementwise(op: Operation) -> bool:
-    """Whether each element of the result depends on those at its place alone."""
+    """Whether an operation is elementwise, and all its matrices have one shape."""
     if not traits.is_elementwise(op):
         return False
     shapes = {axes.shape_of(value) for value in axes.matrices(op)}
@@ -227,7 +227,7 @@ def is_elementwise(op: Operation) -> bool:
 
 
 def relations(op: Operation) -> Iterator[tuple[axes.Axis, axes.Axis]]:
-    """Pairs of axes that this operation wants cut alike."""
+    """Yield pairs of axes that should have the same block size for this operation."""
     for group in carried_together(op):
         if axes.is_matrix(group[0].type):
             yield from _same(group)
@@ -247,7 +247,7 @@ def relations(op: Operation) -> Iterator[tuple[axes.Axis, axes.Axis]]:
 
 
 def limits_of(op: Operation) -> Iterator[tuple[axes.Axis, int]]:
-    """Numbers that the blocks along an axis must divide, where ``op`` may use them."""
+    """Yield axes, each with a number that its block size must divide for ``op``."""
     if isinstance(op, axes.Slice) and axes.is_of_matrices(op):
         joined = {axis for pair in axes.relations_of_slice(op) for axis in pair}
         for axis, number in axes.limits_of_slice(op):
@@ -262,12 +262,12 @@ def _same(values: tuple[SSAValue, ...]) -> Iterator[tuple[axes.Axis, axes.Axis]]
 
 
 def _is_whole(op: xetile.TileReduceOp | xetile.TileBroadcastOp) -> bool:
-    """Groups of a reduction may be cut by blocks: these stay plain."""
+    """Whether a reduction has no groups, which blocks could cut."""
     return isinstance(op, xetile.TileBroadcastOp) or op.reduction_size is None
 
 
 def form_of(op: Operation, chosen: Chosen) -> Form:
-    """How ``op`` works on what was chosen; plain if it knows no blocks."""
+    """Return the form of ``op`` for the chosen blocks; plain if it knows no blocks."""
     if is_uniform(op) or is_elementwise(op) or isinstance(op, CARRYING):
         return Form(_all(op.operands, chosen), _all(op.results, chosen))
     if isinstance(op, scf.YieldOp | scf.ConditionOp):
@@ -276,7 +276,7 @@ def form_of(op: Operation, chosen: Chosen) -> Form:
     if not any(axes.is_matrix(value.type) for value in op.operands):
         return plain(op)
     if isinstance(op, axes.Slice) and axes.is_of_matrices(op):
-        # In blocks if the part is whole ones, of the size the part's readers share.
+        # Use blocks if the part is made of whole ones, of the size its readers share.
         whole, part = map(chosen, axes.whole_and_part(op))
         if whole is None or whole != part or not axes.has_whole_blocks(op, whole):
             return plain(op)
@@ -294,7 +294,7 @@ def form_of(op: Operation, chosen: Chosen) -> Form:
 
 
 def plain(op: Operation) -> Form:
-    """Nothing in blocks."""
+    """Return the form without blocks."""
     return Form((None,) * len(op.operands), (None,) * len(op.results))
 
 

@@ -1,9 +1,9 @@
-"""All decisions about one function, before anything is changed.
+"""Decide the blocks of one function, before any change.
 
-The blocks of each tile are those of what is loaded and stored, where they are legal. A
-tile that is used in two ways may need two sizes of blocks.  It is a description without
-data, so each use can have a tile of its own; only one that a loop carries has one size
-for all.
+A tile gets the blocks of the values that are loaded and stored through it, if they are
+legal. Two uses of a tile may need two block sizes. A tile is a description without
+data, so each use can have its own copy; only a tile that a loop carries has one size
+for all uses.
 """
 
 from __future__ import annotations
@@ -51,24 +51,24 @@ AnyAccess = (
 
 @record()
 class Family:
-    """Tiles of one type: one that is moved, or carried by a loop."""
+    """Tiles that must have one type: a tile after each move, or carried by a loop."""
 
     members: list[SSAValue] = field(default_factory=list[SSAValue])
     accesses: list[AnyAccess] = field(default_factory=list[AnyAccess])
 
     @property
     def type(self) -> xetile.TileType:
-        """The type of all of them."""
+        """The type of all members."""
         return xetile.tile_type(self.members[0])
 
     @property
     def is_known(self) -> bool:
-        """Whether all of them are made in sight, so that the type may change."""
+        """Whether the function defines all members, so that their type may change."""
         return all(_is_made_here(member) for member in self.members)
 
     @property
     def is_carried(self) -> bool:
-        """Whether a loop or an if hands them on."""
+        """Whether a loop or an if carries a member."""
         owners = [member.owner for member in self.members]
         return not all(
             isinstance(o, xetile.InitTileOp | xetile.UpdateTileOffsetOp) for o in owners
@@ -89,12 +89,12 @@ def _is_made_here(tile: SSAValue) -> bool:
 
 @record()
 class TilePlan:
-    """What was decided.
+    """The decisions about tiles.
 
     Attributes:
         of_access: the blocks in which each operation accesses memory.
-        of_tile: the blocks in the type of each tile; the first access's where they
-            differ and each access gets a tile of its own.
+        of_tile: the blocks in the type of each tile: those of the first access, if
+            the accesses differ and get tiles of their own.
         unblocked: accesses that no block fits, with the reason.
     """
 
@@ -108,7 +108,7 @@ class TilePlan:
 
 
 def families(ops: Sequence[Operation]) -> list[Family]:
-    """The tiles of a function that may be cut, with what accesses them."""
+    """Return the families of tiles that may be cut, with their accesses."""
     classes = axes.tile_classes(ops)
     found: dict[SSAValue, Family] = {}
     for op in ops:
@@ -156,7 +156,7 @@ def _blocks_of_accesses(
 
 
 def _legal(op: AnyAccess, type_: xetile.TileType, device: Device) -> list[Block] | None:
-    """None: in any blocks, as an atomic goes element by element."""
+    """Return the legal blocks. Return None for an atomic, which allows any blocks."""
     access = ACCESSES.get(type(op))
     return None if access is None else legal_blocks(type_, access, device)
 
@@ -175,7 +175,7 @@ def _reason(family: Family, device: Device) -> str:
 
 
 def types_to_unblock(ops: Iterable[Operation], device: Device) -> set[xetile.TileType]:
-    """The types of tiles that are accessed in blocks which the device cannot move."""
+    """Return the tile types whose given blocks the device cannot move; report them."""
     found: set[xetile.TileType] = set()
     for op in ops:
         if not is_block_access(op):
@@ -188,7 +188,7 @@ def types_to_unblock(ops: Iterable[Operation], device: Device) -> set[xetile.Til
 
 
 def given_is_legal(type_: xetile.TileType, op: Operation, device: Device) -> bool:
-    """Whether no blocks are given, or such as this access can be done in."""
+    """Whether no blocks are given, or this access can use the given ones."""
     given = type_.inner_blocks
     return given is None or given in legal_blocks(type_, ACCESSES[type(op)], device)
 
@@ -215,7 +215,7 @@ def _any_of(numbers: Sequence[int]) -> str:
 
 @record(frozen=True)
 class Definition:
-    """A matrix, and the blocks in which it comes into being."""
+    """A matrix, and the blocks in which its operation produces it."""
 
     value: SSAValue
     block: Block | None
@@ -223,10 +223,10 @@ class Definition:
 
 @record()
 class Plan:
-    """What a function becomes.
+    """All decisions about a function.
 
     Attributes:
-        chosen: the blocks each value has for its readers.
+        chosen: returns the blocks that a value has for its readers.
         forms: the blocks in which each operation works.
         tiles: the blocks in which memory is accessed.
         unblocked: operations that should work in blocks and cannot, with the reason.
@@ -240,7 +240,7 @@ class Plan:
     unblocked: dict[Operation, str]
 
     def definitions(self) -> list[Definition]:
-        """All matrices of the function."""
+        """Return all matrices of the function, each with its blocks."""
         found = [
             Definition(value, block)
             for op in self.ops
@@ -255,7 +255,7 @@ class Plan:
 
 
 def make_plan(function: Operation, device: Device) -> Plan:
-    """Decide for all values and tiles of a function."""
+    """Choose the blocks of all values and tiles of a function."""
     ops = [op for region in function.regions for op in region.walk()]
     classes = axes.Classes()
     for op in ops:
@@ -310,14 +310,14 @@ def _form(
 
 
 class Choice:
-    """What each class of axes was given.
+    """The block size of each class of axes.
 
-    A class takes the extent that the greatest weight of demands agrees on, the largest
-    if several do.  A demand that cannot be met is packed for where it stands.
+    A class takes the size with the greatest weight of demands, the largest of several.
+    If a demand is not met, its operation packs the value.
 
     Args:
-        classes: of axes that are cut alike.
-        limits: numbers that the extent of an axis's class must divide.
+        classes: classes of axes that have the same block size.
+        limits: pairs of an axis and a number that its block size must divide.
     """
 
     def __init__(
@@ -344,7 +344,7 @@ class Choice:
         }
 
     def block_of(self, value: SSAValue) -> Block | None:
-        """The blocks of a matrix; None where nobody asks for any."""
+        """Return the blocks of a matrix. Return None if no operation demands any."""
         rows, columns = (self._extent(value, dim) for dim in (0, 1))
         if rows is None or columns is None or max(axes.shape_of(value)) == 1:
             return None

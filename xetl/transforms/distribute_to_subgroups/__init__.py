@@ -1,14 +1,14 @@
 """Split the work of a workgroup among its subgroups.
 
-*What*: each tile and each value of a workgroup becomes the parts that one subgroup owns
-by its map, and the kernel one for subgroups, which the backends run as they do those
-that are written so.
-*Why*: hardware runs subgroups; from here on an operation is the work of one of them.
-*How*: one walk in source order, a rule for each family of operations
-(the modules of this folder).  What is not spread (scalars, vectors of other ranks than
-2) is the same in all subgroups and stays.  Memory is written once: by the first owner
-of what is shared, by one subgroup where nothing is spread.  Where data is wanted in
-other subgroups than it is, it goes through shared memory.
+*What*: replace each tile and each value of a workgroup by the parts that one subgroup
+owns by its map. The kernel becomes a kernel for subgroups. The backends run it like a
+kernel that the user wrote for subgroups.
+*Why*: hardware runs subgroups. After this pass an operation is the work of one of them.
+*How*: walk the kernel once, in source order, with a rule for each family of operations
+(the modules of this folder). Values that are not distributed (scalars, vectors of other
+ranks than 2) are the same in all subgroups and stay. Memory is written once: shared
+parts by their first owner, values that are not distributed by one subgroup. Data that
+another subgroup needs goes through shared memory.
 
 before: %v = xetile.load_tile %t : tile<64x32xf32, wg_map = <[2, 2], [32, 16]>>
 after:  %v = xetile.load_tile %t : tile<32x16xf32>     (%t begins at this one's origin)
@@ -44,7 +44,7 @@ from xetl.transforms.stages import XETILE
 
 
 def distribute_control(d: Distributor, op: Operation) -> None:
-    """A loop, a conditional or other regions that may carry parts."""
+    """Replace a loop, a conditional or another operation with regions."""
     arguments = [a for region in op.regions for b in region.blocks for a in b.args]
     loops: dict[type[Operation], Any] = {
         scf.ForOp: convert_for,
@@ -52,7 +52,7 @@ def distribute_control(d: Distributor, op: Operation) -> None:
     }
     convert = loops.get(type(op), convert_if)
     if not any(context.is_distributed(value) for value in (*op.results, *arguments)):
-        # What carries nothing that is distributed stays, around new operations.
+        # An operation that carries no distributed value stays; only its body changes.
         d.keep(op)
         for region in op.regions:
             for block in region.blocks:
@@ -67,9 +67,9 @@ def distribute_control(d: Distributor, op: Operation) -> None:
 
 
 MOST_SCRATCH = 1 << 16
-"""Bytes: a larger exchange goes in rounds, rather than keep others from the memory."""
+"""Bytes: a larger exchange takes several rounds, to leave memory to others."""
 LEAST_SCRATCH = 1 << 10
-"""Bytes that exchanges take even if the kernel has asked for all there is."""
+"""Bytes that exchanges take even if the kernel allocates all shared memory."""
 
 _RULES: dict[type[Operation], Rule] = {
     xetile.InitTileOp: rules.init_tile,
@@ -103,7 +103,7 @@ _ONCE = frozenset({MemoryEffectKind.WRITE})
 
 
 def _rule_of(op: Operation) -> Rule | None:
-    """What replaces an operation; None: it stays as it is."""
+    """Return the rule that replaces an operation. Return None if it stays as it is."""
     if op.regions:
         return distribute_control
     if isinstance(op, func.CallOp):
@@ -119,7 +119,7 @@ def _rule_of(op: Operation) -> Rule | None:
 
 def _rule_of_distributed(op: Operation) -> Rule | None:
     if isinstance(op, scf.YieldOp | scf.ConditionOp):
-        return None  # the rule of the loop around it comes to it
+        return None  # the rule of the loop around it replaces it
     trait = traits.element_trait(type(op))
     rule = _RULES.get(type(op)) or (_OF_TRAITS[trait] if trait else None)
     if rule is not None:
@@ -128,7 +128,7 @@ def _rule_of_distributed(op: Operation) -> Rule | None:
 
 
 def _is_done_once(op: Operation) -> bool:
-    """Whether an operation writes what all subgroups see."""
+    """Whether an operation writes memory that all subgroups share."""
     if op.name.startswith(_OF_ALL) or isinstance(op, xetile.AssertOp):
         return False
     effects = get_effects(op) or ()
@@ -137,17 +137,20 @@ def _is_done_once(op: Operation) -> bool:
 
 
 def _refuse_call(d: Distributor, op: Operation) -> None:
-    """What is not inlined may do anything, once or as often as there are subgroups."""
+    """Refuse a call that was not inlined.
+
+    Nobody knows whether it should run once or once in each subgroup.
+    """
     help_ = "write what it does in the kernel: it calls itself, or has several blocks"
     raise refusal(op, "a kernel of workgroups cannot call this function", help_)
 
 
 def _drop(d: Distributor, op: Operation) -> None:
-    """Shared memory lives as long as the workgroup: others may still read it."""
+    """Drop a deallocation of shared memory: other subgroups may still read it."""
 
 
 def subgroups_of(body: Region) -> tuple[int, ...]:
-    """How the subgroups of a mapped kernel are laid out: as the first map says."""
+    """Return the ``sg_layout`` of the first map in a mapped kernel."""
     for op in body.walk():
         for value in op.results:
             is_tile = isinstance(value.type, xetile.TileType)
@@ -162,7 +165,7 @@ class DistributeToSubgroupsPass(Pass):
     """See the module docstring.
 
     Attributes:
-        slm_limit: bytes of shared memory that a workgroup may use; exchanges take
+        slm_limit: bytes of shared memory that a workgroup may use. Exchanges take
             what the kernel leaves, but no more than `MOST_SCRATCH`.
     """
 
@@ -191,7 +194,7 @@ class DistributeToSubgroupsPass(Pass):
 
 
 def is_workgroup(function: Operation) -> bool:
-    """Whether a function says it is of workgroups, or says nothing and has a map."""
+    """Whether a function has workgroup level, or has no level but uses a map."""
     level = function.attributes.get(LEVEL)
     if level is None:
         return bool(used_maps(function))
@@ -199,7 +202,7 @@ def is_workgroup(function: Operation) -> bool:
 
 
 def no_workgroup(op: Operation) -> str | None:
-    """Each value is one subgroup's: none is spread over several."""
+    """Return an error message if an operation still is at workgroup level."""
     if op.attributes.get(LEVEL) == StringAttr(WORKGROUP):
         return f"`{op.name}` is still of a workgroup"
     for name, value in (*op.attributes.items(), *op.properties.items()):

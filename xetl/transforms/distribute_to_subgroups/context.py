@@ -1,6 +1,6 @@
-"""Builds the index arithmetic that depends on the id of a subgroup; parts of values.
+"""Build index arithmetic on the id of a subgroup, and describe the parts of values.
 
-What depends on nothing but the id is computed once, at the head of the kernel.
+Values that depend only on the id are computed once, at the head of the kernel.
 Source: XeTile RFC, "wg_map"; docs/xetile.md, section 4.
 """
 
@@ -26,11 +26,11 @@ from xetl.transforms.propagate_wg_maps.map_attributes import is_map, is_matrix
 
 Origin = tuple[Index, ...]
 _ALIGNMENT = 64
-"""Of shared memory, in bytes: what a block access asks for."""
+"""The alignment of shared memory in bytes, as block accesses require."""
 
 
 class Subgroups(Builder):
-    """The builder of one kernel's rewriting, which knows the kernel's subgroups.
+    """A builder for the rewriting of one kernel, which knows the kernel's subgroups.
 
     Args:
         head: the first block of the kernel.
@@ -47,10 +47,10 @@ class Subgroups(Builder):
         self._scratch: memref.AllocOp | None = None
 
     def head_constant(self, value: int) -> SSAValue:
-        """A constant of type `index` at the head of the kernel."""
+        """Return a constant of type `index` at the head of the kernel."""
         return self._head.once((value,), lambda head: head.index(value))
 
-    # Who am I -----------------------------------------------------------------------
+    # The id of this subgroup --------------------------------------------------------
 
     @property
     def identity(self) -> SSAValue:
@@ -58,7 +58,10 @@ class Subgroups(Builder):
         return self._head.once(("id",), lambda head: head.insert(gpu.SubgroupIdOp()))
 
     def coordinates(self, layout: Layout) -> Origin:
-        """Where this subgroup stands in ``sg_layout``; numbers where all agree."""
+        """Return the coordinates of this subgroup in ``sg_layout``.
+
+        A coordinate is an int if it is the same for all subgroups.
+        """
         key = ("at", layout.sg_layout, layout.order)
         return self._head.once(key, lambda head: self._coordinates(head, layout))
 
@@ -69,22 +72,22 @@ class Subgroups(Builder):
         for dim in layout.order:
             count = layout.sg_layout[dim]
             slower //= count
-            # Ids end where the slowest dimension does: nothing is left to divide.
+            # The slowest dimension takes the rest of the id: no division is needed.
             found[dim] = head.remainder(rest, count) if slower > 1 else rest
             rest = head.divided(rest, count) if slower > 1 else 0
         return tuple(found)
 
-    # What do I own ------------------------------------------------------------------
+    # The parts of this subgroup -----------------------------------------------------
 
     def origin(self, shape: Sequence[int], layout: Layout, part: int) -> Origin:
-        """Where the sub-tile number ``part`` of this subgroup begins, in elements.
+        """Return where sub-tile number ``part`` of this subgroup begins, in elements.
 
         Args:
-            shape: of the tile of the workgroup.
-            part: as `distribution.origins` counts them, dimension 0 outermost.
+            shape: the shape of the tile of the workgroup.
+            part: counted as in `distribution.origins`, dimension 0 outermost.
 
         Returns:
-            An entry a dimension: an int where it is the same for all subgroups,
+            An entry for each dimension: an int if it is the same for all subgroups,
             otherwise a value of type `index`.
         """
         turns: list[int] = []
@@ -104,16 +107,17 @@ class Subgroups(Builder):
 
         def answer(head: Builder) -> Index:
             mine = self.coordinates(layout)[dim]
-            if count > sub_tiles:  # they wrap: several own the same
+            if count > sub_tiles:  # they wrap: several subgroups own the same sub-tile
                 mine = head.remainder(mine, sub_tiles)
             return head.plus(head.times(mine, size), turn * count * size)
 
         return self._head.once(key, answer)
 
     def first_owner(self, shape: Sequence[int], layout: Layout) -> SSAValue | None:
-        """Whether this subgroup speaks for all that share its data; None: always.
+        """Return whether this subgroup is the first of those that share its data.
 
-        What must be done once (an atomic, a store) is done by this one.
+        The first owner does the work that must be done once (an atomic, a store).
+        Return None if no data is shared: every subgroup is the first owner.
         """
         sub_tiles = [extent // size for extent, size in zip(shape, layout.sg_data)]
         shared = [d for d, n in enumerate(sub_tiles) if layout.sg_layout[d] > n]
@@ -131,10 +135,11 @@ class Subgroups(Builder):
     # Memory between subgroups -------------------------------------------------------
 
     def scratch(self, size: int) -> SSAValue:
-        """Shared memory of at least ``size`` bytes, as ``memref<? x i8, 3>``.
+        """Return shared memory of at least ``size`` bytes, as ``memref<? x i8, 3>``.
 
-        There is one, for all who ask: whoever has used it leaves a barrier behind the
-        last read before it is written again.  The value is good until the next call.
+        All callers get the same memory: each caller adds a barrier after its last
+        read, before the memory is written again. The value is valid until the next
+        call.
         """
         old = self._scratch
         if old is not None and prod(old.result.type.get_shape()) >= size:
@@ -145,7 +150,7 @@ class Subgroups(Builder):
         if old is None:
             self._head.add(new)
         else:
-            # Where the old one stands, as that is ahead of all who use it.
+            # In the place of the old allocation, as that dominates all users.
             Builder.before(old).add(new)
             Rewriter.replace_op(old, [], [new.result])
         self._scratch = new
@@ -156,7 +161,7 @@ Build = Callable[[], Sequence[SSAValue]]
 
 
 def is_leader(team: Subgroups) -> SSAValue | None:
-    """Whether this is the subgroup that acts for all; None: there is no other."""
+    """Return whether this subgroup acts for all. Return None if there is only one."""
     return team.first_owner((1,), Layout((team.subgroups,), (1,)))
 
 
@@ -166,11 +171,13 @@ def guarded(
     types: Sequence[Attribute],
     build: Build,
 ) -> list[SSAValue]:
-    """What ``build`` adds and gives where ``condition`` holds, zeros elsewhere.
+    """Add the operations of ``build`` under a condition; return the results.
+
+    The results are zeros where the condition does not hold.
 
     Args:
-        condition: None: it always holds.
-        types: of what ``build`` gives.
+        condition: a value of type i1; None: it always holds.
+        types: the types of the values that ``build`` returns.
     """
     if condition is None:
         return list(build())
@@ -193,12 +200,12 @@ def is_distributed(value: SSAValue) -> bool:
 
 
 def count_parts(shape: Sequence[int], layout: Layout) -> int:
-    """How many sub-tiles a subgroup owns."""
+    """Return how many sub-tiles a subgroup owns."""
     return prod(rounds(shape, layout))
 
 
 def without_maps(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
-    """All but what says how values are distributed."""
+    """Return the attributes that are no maps."""
     return {k: v for k, v in attributes.items() if not is_map(k, v)}
 
 
@@ -212,14 +219,14 @@ def keep_without_maps(op: Operation) -> None:
 def rebuilt(
     op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]
 ) -> Operation:
-    """The same operation on other operands, without maps."""
+    """Return the same operation on other operands, without maps."""
     new = remade(op, operands, result_types)
     keep_without_maps(new)
     return new
 
 
 def is_private(value: SSAValue) -> bool:
-    """Whether a memref is memory that the kernel asked for, and not shared memory."""
+    """Whether a memref is memory that the kernel allocates, outside shared memory."""
     owner = value.owner
     while isinstance(owner, Operation):
         if isinstance(owner, memref.AllocOp | memref.AllocaOp):
@@ -231,16 +238,16 @@ def is_private(value: SSAValue) -> bool:
 
 
 def writes_private(op: Operation) -> bool:
-    """Whether what an operation has to do with memory is all private."""
+    """Whether an operation has memory operands, and all of them are private."""
     bases = [each for each in op.operands if is_memref(each.type)]
     return bool(bases) and all(is_private(each) for each in bases)
 
 
 def refuse_private_tile(op: InitTileOp) -> None:
-    """Tiles of a workgroup lie where all its subgroups see them.
+    """Check that all subgroups see the memory of a tile.
 
     Raises:
-        IRError: this one lies in memory that each subgroup has for itself.
+        IRError: the tile lies in memory that each subgroup has for itself.
     """
     if not is_memref(op.source.type) or not is_private(op.source):
         return

@@ -1,8 +1,8 @@
-"""Which values of a subgroup stand for which value of the workgroup.
+"""Walk a kernel and record which values of a subgroup replace a workgroup's value.
 
-The kernel is walked once, in source order.  What is distributed (tiles, and vectors of
-rank 2) is replaced by new operations on parts; the rest is the same for all subgroups
-and stays as it is.
+The kernel is walked once, in source order. Operations on distributed values (tiles, and
+vectors of rank 2) are replaced by new operations on parts. All other values are the
+same for all subgroups and stay.
 """
 
 from __future__ import annotations
@@ -35,23 +35,22 @@ from xetl.transforms.propagate_wg_maps.map_attributes import (
 )
 
 Rule: TypeAlias = Callable[["Distributor", Any], None]
-"""Replaces an operation, by what it adds and what it gives to `Distributor.give`."""
+"""Adds new operations for an operation and calls `Distributor.give` for its results."""
 
 
 class Distributor:
-    """The state of one kernel's rewriting.
+    """The state of the rewriting of one kernel.
 
     Args:
-        team: its subgroups, and where new operations go.
-        rule_of: what replaces an operation that has distributed operands or results,
-            has regions or ends a block; None: it stays.
+        team: the subgroups of the kernel, and the builder of new operations.
+        rule_of: returns the rule for an operation, or None if the operation stays.
     """
 
     def __init__(
         self, team: Subgroups, rule_of: Callable[[Operation], Rule | None]
     ) -> None:
         self.team = self.emit = team
-        """What adds operations; `xetl.ir.conversion` calls it so."""
+        """The builder of new operations, by the name that `xetl.ir.conversion` uses."""
         self._rule_of = rule_of
         self._parts: dict[SSAValue, list[SSAValue]] = {}
         self._layouts: dict[SSAValue, Layout] = {}
@@ -60,7 +59,7 @@ class Distributor:
     # The walk -----------------------------------------------------------------------
 
     def run(self, operations: Sequence[Operation]) -> None:
-        """Replace those of some operations that need it."""
+        """Replace the operations that have a rule."""
         for op in operations:
             self.team.move_before(op)
             rule = self._rule_of(op)
@@ -77,7 +76,7 @@ class Distributor:
         keep_without_maps(op)
 
     def finish(self) -> None:
-        """Remove what has been replaced, users first."""
+        """Erase the operations that have been replaced, users first."""
         for op in reversed(self._replaced):
             Rewriter.erase_op(op, safe_erase=False)
         self._replaced.clear()
@@ -85,7 +84,7 @@ class Distributor:
     # Control flow, see `xetl.ir.conversion` ------------------------------------------
 
     def carried(self, value: SSAValue, op: Operation) -> Carried:
-        """What is distributed is carried as its parts."""
+        """Return how a loop or branch carries a value: a distributed one as parts."""
         if not is_distributed(value):
             return Carried([value.type], lambda new: [new], _replace)
         layout = self.layout(value)
@@ -96,11 +95,11 @@ class Distributor:
         )
 
     def converted(self, value: SSAValue) -> SSAValue:
-        """A scalar as it is: it has been replaced where it is used."""
+        """Return a scalar as it is: its uses have been replaced already."""
         return value
 
     def convert(self, block: Block) -> None:
-        """Move the operations of a block to the open one, and replace them there."""
+        """Move the operations of a block to the builder's block; replace them there."""
         target = self.team.point.block
         operations = list(block.ops)[:-1]
         move_to_end(operations, target)
@@ -110,7 +109,10 @@ class Distributor:
     # Values -------------------------------------------------------------------------
 
     def layout(self, value: SSAValue) -> Layout:
-        """How a distributed value is spread; one without a map is everybody's."""
+        """Return the layout of a distributed value.
+
+        Every subgroup owns all of a value that has no map.
+        """
         found = self._layouts.get(value)
         if found is None:
             found = self._layouts[value] = self._find_layout(value)
@@ -121,23 +123,24 @@ class Distributor:
         if not isinstance(type_, TileType):
             return map_of(value) or self.everything(matrix_shape(value))
         found = tile_map(value)
-        # Blocked vectors and those of rank 1 have no map: all is everybody's.
+        # Blocked tiles and tiles of rank 1 have no map: every subgroup owns all.
         if type_.inner_blocks or found is None or found.rank != len(type_.shape):
             return self.everything(type_.shape)
         return found
 
     def everything(self, shape: Sequence[int]) -> Layout:
-        """The layout in which every subgroup owns all."""
+        """Return the layout in which every subgroup owns all elements."""
         counts = [1] * len(shape)
         counts[-1] = self.team.subgroups
         return whole(shape, counts)
 
     def parts(self, value: SSAValue, layout: Layout | None = None) -> list[SSAValue]:
-        """The parts of a distributed value that a subgroup owns, in order.
+        """Return the parts of a distributed value that a subgroup owns, in order.
 
         Args:
-            layout: another one than it has: then it is computed there if that is
-                possible, or moves between subgroups.
+            layout: the layout of the parts; None: that of the value. In another
+                layout the parts are computed again if that is possible; otherwise
+                they move between subgroups.
         """
         own = self.layout(value)
         parts = self._parts[value]
@@ -147,11 +150,11 @@ class Distributor:
         return self.moved(parts, value, own, layout) if derived is None else derived
 
     def parts_for(self, value: SSAValue, layout: Layout, count: int) -> Values:
-        """``count`` operands in a layout; what all subgroups share serves each time."""
+        """Return ``count`` operands in a layout; repeat an undistributed value."""
         return self.parts(value, layout) if is_distributed(value) else [value] * count
 
     def whole(self, value: SSAValue) -> SSAValue:
-        """All of a value, in every subgroup."""
+        """Return all of a value, in every subgroup."""
         if not is_distributed(value):
             return value
         return self.parts(value, self.everything(matrix_shape(value)))[0]
@@ -159,7 +162,7 @@ class Distributor:
     def moved(
         self, parts: Values, value: SSAValue, source: Layout, target: Layout
     ) -> list[SSAValue]:
-        """Parts of what is like ``value`` in one layout, from those in another."""
+        """Move parts from one layout to another; ``value`` gives shape and dtype."""
         shape = matrix_shape(value)
         if same_owners(shape, source, target):
             return list(parts)
@@ -169,11 +172,11 @@ class Distributor:
     def give(
         self, value: SSAValue, parts: Values, layout: Layout | None = None
     ) -> None:
-        """Say what stands for a distributed value of the workgroup.
+        """Record the parts that replace a distributed value of the workgroup.
 
         Args:
-            parts: what this subgroup owns, in order.
-            layout: how the parts are spread, if not as the map of ``value`` says.
+            parts: the parts that this subgroup owns, in order.
+            layout: the layout of the parts; None: that of ``value``.
         """
         own = self.layout(value)
         if layout is not None:
@@ -183,7 +186,7 @@ class Distributor:
         self._parts[value] = list(parts)
 
     def give_parts(self, value: SSAValue, parts: Values, layout: Layout) -> None:
-        """As `give`; for a value that is not distributed there is one part."""
+        """Do the same as `give`; replace an undistributed value by the only part."""
         if is_distributed(value):
             self.give(value, parts, layout)
         else:
@@ -191,18 +194,18 @@ class Distributor:
             value.replace_all_uses_with(new)
 
     def give_whole(self, value: SSAValue, new: SSAValue) -> None:
-        """Say what stands for a value of any kind; every subgroup has all of it."""
+        """Record the whole new value, in every subgroup, for a value of any kind."""
         shape = matrix_shape(value) if is_distributed(value) else (1,)
         self.give_parts(value, [new], self.everything(shape))
 
     def count(self, value: SSAValue) -> int:
-        """How many parts of a value a subgroup has."""
+        """Return how many parts of a value a subgroup owns."""
         if not is_distributed(value):
             return 1
         return count_parts(matrix_shape(value), self.layout(value))
 
     def part_type(self, value: SSAValue) -> Any:
-        """The type of a part; of a value that is not distributed its own."""
+        """Return the type of a part, or of a value that is not distributed."""
         type_ = value.type
         if not is_distributed(value):
             return type_
@@ -213,6 +216,6 @@ class Distributor:
 
 
 def _replace(old: SSAValue, new: Values) -> None:
-    """Say which scalar stands for another one."""
+    """Replace one scalar by another."""
     new[0].name_hint = old.name_hint
     old.replace_all_uses_with(new[0])

@@ -1,14 +1,14 @@
-"""Values move between the subgroups of a workgroup.
+"""Move values between the subgroups of a workgroup.
 
-Within a subgroup where that is enough (`slices_for`: which register slices make up the
-new layout), else through shared memory: those who own a value store it, a barrier, all
-load what they want, a barrier before the memory is used again (so an exchange may stand
-in a loop, and many share one memory).  A tile larger than the memory goes in chunks
-(slm_exchange.py): 256x256 of f32 from ``[8, 4]; [32, 64]`` to ``[32, 1]; [8, 256]``
-would ask for 256 KiB, and takes as many rounds as it must.
+A value stays within each subgroup if its register slices make up the new layout
+(`slices_for`). Otherwise it goes through shared memory: the owners store their parts, a
+barrier, all subgroups load their new parts, a barrier before the memory is used again
+(so an exchange may be in a loop, and many exchanges share one memory). A tile larger
+than the memory goes in chunks (slm_exchange.py): 256x256 of f32 from
+``[8, 4]; [32, 64]`` to ``[32, 1]; [8, 256]`` needs 256 KiB, so it takes several rounds.
 
-In memory a chunk is a plain matrix, row by row: what block accesses of the CPU and of
-a GPU both like.  A backend whose shared memory has banks may swizzle it later.
+In memory a chunk is a row-major matrix, which suits block accesses of CPU and GPU. A
+backend whose shared memory has banks may swizzle it later.
 Source: XeTile RFC, "tile_conv_layout", "tile_reduce"; docs/xetile.md, section 4.
 """
 
@@ -37,10 +37,10 @@ Offsets = tuple[int, ...]
 
 @record(frozen=True)
 class Slice:
-    """A block of a new part, and the block of an old part that goes there.
+    """A block of a new part, and the block of an old part that is copied to it.
 
     Attributes:
-        at: where it begins in the new part.
+        at: where the block begins in the new part.
         source: the number of the old part.
         origin: where the block begins in the old part.
     """
@@ -55,9 +55,10 @@ class Slice:
 def slices_for(
     shape: tuple[int, ...], source: Layout, target: Layout
 ) -> list[list[Slice]] | None:
-    """What each part in the layout ``target`` is made of, the same in all subgroups.
+    """Return the slices of old parts for each new part, the same in all subgroups.
 
-    None: some subgroup needs what another one owns, or needs it from another place.
+    Return None if a subgroup needs elements of another one, or if the slices are not
+    the same in all subgroups.
     """
     if source.subgroups != target.subgroups:
         return None
@@ -74,14 +75,17 @@ def slices_for(
 
 
 class _Owned:
-    """Where a subgroup finds an element in its parts."""
+    """The places of elements in the parts of one subgroup."""
 
     def __init__(self, shape: Sequence[int], layout: Layout, sg: int) -> None:
         self._size = layout.sg_data
         self._parts = {at: i for i, at in enumerate(origins(shape, layout, sg))}
 
     def find(self, element: Offsets) -> tuple[int, Offsets] | None:
-        """The number of the part and the place in it; None: it owns no such part."""
+        """Return the number of the part of an element and the offsets in this part.
+
+        Return None if the subgroup does not own the element.
+        """
         inner = tuple(i % size for i, size in zip(element, self._size))
         start = tuple(i - rest for i, rest in zip(element, inner))
         part = self._parts.get(start)
@@ -91,7 +95,7 @@ class _Owned:
 def _part(
     owned: Sequence[_Owned], starts: Sequence[Offsets], old: Offsets, new: Offsets
 ) -> list[Slice] | None:
-    """One new part, which begins at ``starts`` in the subgroups."""
+    """Return the slices of one new part; ``starts``: its origin in each subgroup."""
 
     def source_of(at: Offsets) -> tuple[int, Offsets] | None:
         found = [
@@ -106,7 +110,7 @@ def _part(
         if found is None:
             return None
         blocks.append(Slice(at, size, *found))
-    # Neighbours of one old part go together: it is one slice if all do.
+    # If all blocks come from one old part, side by side, they are one slice.
     first = blocks[0]
     fits = all(o + n <= most for o, n, most in zip(first.origin, new, old))
     if fits and all(each.source == first.source for each in blocks):
@@ -122,18 +126,18 @@ def convert_layout(
     source: Layout,
     target: Layout,
 ) -> list[SSAValue]:
-    """The parts of a value in another layout.
+    """Return the parts of a value in another layout.
 
     Args:
-        team: of the kernel; operations are added at its place, which all reach.
-        parts: what this subgroup owns in the layout ``source``, in order.
+        team: the kernel's subgroups. All of them must reach its insertion point.
+        parts: the parts of this subgroup in the layout ``source``, in order.
         shape: rows and columns of the whole value.
-        element: the type of its elements, any that a vector can have.
+        element: the element type, any that a vector can have.
         source: a legal layout for ``shape``.
-        target: another one, for as many subgroups.
+        target: another legal layout, for the same number of subgroups.
 
     Returns:
-        What this subgroup owns in the layout ``target``, in order: bit by bit.
+        The parts of this subgroup in the layout ``target``, in order. No bit changes.
     """
     found = slices_for(tuple(shape), source, target)
     if found is None:
@@ -145,10 +149,10 @@ def convert_layout(
 def share(
     team: Subgroups, parts: Values, shape: Sequence[int], layout: Layout
 ) -> list[SSAValue]:
-    """What the first owner of each sub-tile has, for all who share it.
+    """Give all owners of each sub-tile the value that its first owner has.
 
     Args:
-        parts: its sub-tiles in a first owner (`Subgroups.first_owner`).
+        parts: the sub-tiles; those of a first owner count (`Subgroups.first_owner`).
     """
     if team.first_owner(shape, layout) is None:
         return list(parts)
@@ -161,7 +165,7 @@ def share(
 def _assembled(
     team: Subgroups, parts: Values, slices: Sequence[Slice], type_: Vector
 ) -> SSAValue:
-    """A new part of blocks of old ones."""
+    """Return a new part that is assembled from blocks of old parts."""
     blocks = [_block(team, parts[each.source], each) for each in slices]
     if len(blocks) == 1:
         return blocks[0]
@@ -209,19 +213,19 @@ def reduce_across(
     dims: Sequence[int],
     target: Layout,
 ) -> list[SSAValue]:
-    """All elements along ``dims`` combined, also those of other subgroups.
+    """Reduce along ``dims``, also over the elements of other subgroups.
 
-    Each subgroup combines what it has first; only that moves: of a 256x256 tile in
-    ``[8, 4]; [32, 64]`` four columns instead of 256.  Sums of f16 and bf16 run in f32
-    and are rounded once.
+    Each subgroup first reduces its own parts, and only these partial results move: of
+    a 256x256 tile in ``[8, 4]; [32, 64]`` four columns instead of 256. Sums of f16 and
+    bf16 run in f32 and are rounded once.
 
     Args:
-        kind: of `tile_reduce`.
-        dims: what is combined; it keeps size 1.
+        kind: the kind of `tile_reduce`.
+        dims: the reduced dimensions, which keep size 1.
         target: the layout of the result.
 
     Returns:
-        What this subgroup owns of the result, in order.
+        The parts of the result that this subgroup owns, in order.
     """
     element = element_type(parts[0].type)
     extents, layout = _partial(shape, source, dims)
@@ -229,7 +233,7 @@ def reduce_across(
     if all(extents[dim] == 1 for dim in dims):
         own = [team.narrowed(part, element) for part in own]
         return convert_layout(team, own, extents, element, layout, target)
-    # Whoever wants a result fetches all that it is made of.
+    # The owner of a result fetches all its partial results.
     data = [n if d in dims else target.sg_data[d] for d, n in enumerate(extents)]
     wanted = Layout(target.sg_layout, tuple(data), order=target.order)
     running = element_type(own[0].type)
@@ -241,10 +245,13 @@ def reduce_across(
 def _partial(
     shape: Sequence[int], source: Layout, dims: Sequence[int]
 ) -> tuple[tuple[int, ...], Layout]:
-    """What subgroups have combined alone: along a dimension one element for each."""
+    """Return shape and layout of the partial results.
+
+    There is one element for each subgroup along a reduced dimension.
+    """
     extents, data = list(shape), list(source.sg_data)
     for dim in dims:
-        # Those that wrap share, and have the same partial results.
+        # Subgroups that wrap share a sub-tile and have the same partial results.
         sub_tiles = shape[dim] // source.sg_data[dim]
         extents[dim], data[dim] = min(source.sg_layout[dim], sub_tiles), 1
     layout = Layout(source.sg_layout, tuple(data), order=source.order)
@@ -254,19 +261,19 @@ def _partial(
 def _combined(
     team: Subgroups, kind: str, parts: Values, owned: Sequence[int], dims: Sequence[int]
 ) -> list[SSAValue]:
-    """A subgroup's parts combined along ``dims``, in the type that sums run in."""
+    """Reduce a subgroup's own parts along ``dims``, in the type that sums run in."""
     groups: dict[tuple[int, ...], list[SSAValue]] = {}
     for part, turn in zip(parts, product(*map(range, owned))):
         left = tuple(0 if dim in dims else i for dim, i in enumerate(turn))
         wide = sums_run_in(kind, vector_type(part).element_type)
         groups.setdefault(left, []).append(team.widened(part, wide))
-    # Parts are of one shape: combined element by element, and then reduced once.
+    # Parts have one shape: combine them element by element, then reduce once.
     joined = [combine(team, kind, group) for group in groups.values()]
     return [team.insert(TileReduceOp(kind, part, dims)) for part in joined]
 
 
 def combine(team: Subgroups, kind: str, values: Values) -> SSAValue:
-    """All ``values``, which have one type, combined; there is at least one."""
+    """Combine at least one value of one type, element by element."""
     found, *rest = values
     operation = operation_of(kind, found.type)
     for each in rest:

@@ -1,8 +1,8 @@
-"""Rules: what a subgroup does of each operation.
+"""Rules: the part of each operation that one subgroup does.
 
-* Elementwise operations, and what every subgroup, or one, does alone.
-* Tiles in memory: a subgroup describes, loads and stores those that it owns.  Bounds
-  and padding are those of the base matrix: a ragged edge needs no thought here.
+* Elementwise operations, and operations that every subgroup, or one, does alone.
+* Tiles in memory: a subgroup describes, loads and stores the parts that it owns. Bounds
+  and padding are those of the base matrix: partial tiles at an edge need no code here.
 * Products, transposes, broadcasts, reductions and scans.
 
 Source: XeTile RFC, "Workgroup Level XeTile extension", operations with wg_map;
@@ -46,7 +46,7 @@ from xetl.transforms.propagate_wg_maps.rules import relations
 
 
 def distribute_elementwise(d: Distributor, op: Operation) -> None:
-    """The same operation on each part; scalars serve all parts."""
+    """Apply the operation to each part; all parts use the same scalars."""
     layout = d.layout(op.results[0])
     types = [d.part_type(result) for result in op.results]
     count = d.count(op.results[0])
@@ -60,7 +60,7 @@ def distribute_elementwise(d: Distributor, op: Operation) -> None:
 
 
 def derive_or_compute_by_all(d: Distributor, op: Operation) -> None:
-    """Parts from where they begin, if they depend on nothing that is distributed."""
+    """Compute the parts from their origins if `derived_parts` can; else by all."""
     (result,) = op.results
     parts = derived_parts(d.team, result, d.layout(result))
     if parts is None:
@@ -70,7 +70,7 @@ def derive_or_compute_by_all(d: Distributor, op: Operation) -> None:
 
 
 def compute_by_all(d: Distributor, op: Operation) -> None:
-    """Every subgroup computes the whole result from whole operands."""
+    """Let every subgroup compute the whole result from whole operands."""
     if d.team.subgroups > 1 and any(is_distributed(each) for each in op.operands):
         remark(op, "subgroups", "every subgroup computes this from the whole value")
     operands = [d.whole(each) for each in op.operands]
@@ -80,7 +80,7 @@ def compute_by_all(d: Distributor, op: Operation) -> None:
 
 
 def do_by_one(d: Distributor, op: Operation) -> None:
-    """One subgroup does what must be done once; all get its results."""
+    """Let one subgroup do the operation; all subgroups get its results."""
     operands = [d.whole(each) for each in op.operands]
     types = [result.type for result in op.results]
     used = [each for each in op.results if each.uses]
@@ -96,7 +96,7 @@ def do_by_one(d: Distributor, op: Operation) -> None:
 
 
 def from_leader(d: Distributor, value: SSAValue) -> SSAValue:
-    """A value that one subgroup has, in all of them; of any rank."""
+    """Return the leader's value of any rank in all subgroups."""
     add = d.team.add
     if not is_vector(value.type):
         single = VectorType(value.type, [1, 1])
@@ -123,7 +123,7 @@ def _number(value: int) -> Rule:
 
 
 def _block_id(d: Distributor, op: gpu.GlobalIdOp) -> None:
-    """Of items that there is one of in each block."""
+    """Replace a global id by the block id: there is one work-item in a block."""
     new = d.team.insert(gpu.BlockIdOp(op.dimension))
     op.result.replace_all_uses_with(new)
 
@@ -138,7 +138,7 @@ IDENTITY_RULES: dict[type[Operation], Rule] = {
 
 
 def init_tile(d: Distributor, op: xetile.InitTileOp) -> None:
-    """A tile for each part: where the part begins is added to the offsets."""
+    """Make a tile for each part: add the origin of the part to the offsets."""
     refuse_private_tile(op)
     layout = d.layout(op.result)
     if op.indices is None:
@@ -153,7 +153,7 @@ def init_tile(d: Distributor, op: xetile.InitTileOp) -> None:
 def _moved_to(
     d: Distributor, op: xetile.InitTileOp, layout: Layout, part: int
 ) -> Indices:
-    """The offsets of a part; those ahead of the last two select the matrix."""
+    """Return the offsets of a part; all but the last two select the matrix."""
     *leading, row, column = op.mixed_offsets
     down, right = d.team.origin(op.result.type.shape, layout, part)
     return (*leading, d.team.plus(row, down), d.team.plus(column, right))
@@ -175,7 +175,7 @@ def _init_part(
 
 
 def update_tile_offset(d: Distributor, op: xetile.UpdateTileOffsetOp) -> None:
-    """All parts move alike; scattered ones by their own indices."""
+    """Move all parts by the same offsets, scattered parts by their own indices."""
     tiles = d.parts(op.tile)
     steps: Sequence[SSAValue | None] = [None] * len(tiles)
     if op.indices is not None:
@@ -188,7 +188,7 @@ def update_tile_offset(d: Distributor, op: xetile.UpdateTileOffsetOp) -> None:
 
 
 def load_tile(d: Distributor, op: xetile.LoadTileOp) -> None:
-    """A load for each part; of several vectors, one after the other to the right."""
+    """Load each part; several results lie side by side, from left to right."""
     layout = d.layout(op.tile)
     for number, value in enumerate(op.results):
         tiles = d.parts(op.tile)
@@ -201,16 +201,16 @@ def load_tile(d: Distributor, op: xetile.LoadTileOp) -> None:
 
 
 def prefetch_tile(d: Distributor, op: xetile.PrefetchTileOp) -> None:
-    """A prefetch for each part: where parts are shared, all ask, which does no harm."""
+    """Prefetch each part; all owners of a shared part do so, which does no harm."""
     for tile in d.parts(op.tile):
         d.team.add(rebuilt(op, [tile], []))
 
 
 def access_tile(d: Distributor, op: Any) -> None:
-    """Each part of a tile is accessed with the parts of all vectors.
+    """Access each part of a tile with the parts of all vectors.
 
-    What writes is done once, by the first owner of a part; who shares it is told what
-    was there before if need be.
+    Only the first owner of a part writes it. The other owners get the result (the old
+    elements of an atomic) if it is used.
     """
     layout, tiles = d.layout(op.tile), d.parts(op.tile)
     operands = [
@@ -240,9 +240,9 @@ def access_tile(d: Distributor, op: Any) -> None:
 
 
 def distribute_mma(d: Distributor, op: xetile.TileMmaOp) -> None:
-    """A product for each part of C; of both operands a subgroup needs all of K.
+    """Compute a product for each part of C; a subgroup needs all of K of A and B.
 
-    So A is shared by those that stand side by side, and B by those below one another.
+    So the subgroups of one row share parts of A, and those of one column parts of B.
     """
     target = d.layout(op.result)
     sides = [d.parts(each.operand, each.backward(target)) for each in relations(op)]
@@ -258,7 +258,7 @@ def distribute_mma(d: Distributor, op: xetile.TileMmaOp) -> None:
 def distribute_transpose(
     d: Distributor, op: xetile.TileTransposeOp | vector.TransposeOp
 ) -> None:
-    """Each part transposes alone, once its source is where the result is wanted."""
+    """Transpose each part; its source is first moved to the owner of the result."""
     if ints_of(op.permutation) == (1, 0):
         _transpose_parts(d, op)
     else:
@@ -278,7 +278,7 @@ def _transpose_parts(d: Distributor, op: Operation) -> None:
 
 
 def distribute_shape_cast(d: Distributor, op: vector.ShapeCastOp) -> None:
-    """A row that becomes a column is transposed; other shapes need the whole value."""
+    """Transpose a row to a column or back; other casts need the whole value."""
     before, after = matrix_shape(op.source), matrix_shape(op.result)
     if len(before) == 2 and 1 in before and after == before[::-1]:
         _transpose_parts(d, op)
@@ -289,7 +289,7 @@ def distribute_shape_cast(d: Distributor, op: vector.ShapeCastOp) -> None:
 def distribute_broadcast(
     d: Distributor, op: xetile.TileBroadcastOp | vector.BroadcastOp
 ) -> None:
-    """Each part repeats what it has of the source."""
+    """Broadcast the source elements of each part."""
     if not is_distributed(op.source):
         derive_or_compute_by_all(d, op)
         return
@@ -311,11 +311,11 @@ def distribute_broadcast(
 
 
 def distribute_reduce(d: Distributor, op: xetile.TileReduceOp) -> None:
-    """Combine what a subgroup has, and then with what others have."""
+    """Reduce a subgroup's own parts first, then over the subgroups."""
     if op.reduction_size is not None:
         _reduce_groups(d, op, op.reduction_size.value.data)
         return
-    # A layout wanted for the sake of the reduction would move all elements.
+    # A conversion only for this reduction would move all elements: skip it.
     owner = op.source.owner
     source = op.source
     if isinstance(owner, xetile.TileConvLayoutOp) and is_combined_first(owner):
@@ -328,7 +328,7 @@ def distribute_reduce(d: Distributor, op: xetile.TileReduceOp) -> None:
 
 
 def convert_layout(d: Distributor, op: xetile.TileConvLayoutOp) -> None:
-    """Other parts of the same value, unless all that is wanted of it is less."""
+    """Move a value to another layout, unless only its reductions are needed."""
     if is_combined_first(op):
         remark(op, "subgroups", "what it is combined to moves, not the whole value")
     else:
@@ -336,9 +336,10 @@ def convert_layout(d: Distributor, op: xetile.TileConvLayoutOp) -> None:
 
 
 def is_combined_first(op: xetile.TileConvLayoutOp) -> bool:
-    """Whether only reductions use a conversion: these need not wait for it.
+    """Whether only reductions in the same block use a conversion.
 
-    They stand beside it: one in a loop would move something each time.
+    These can read its source. A reduction in a loop inside would move its partial
+    results in each iteration.
     """
     users = [use.operation for use in op.result.uses]
     return bool(users) and all(
@@ -350,7 +351,7 @@ def is_combined_first(op: xetile.TileConvLayoutOp) -> bool:
 
 
 def _reduce_groups(d: Distributor, op: xetile.TileReduceOp, size: int) -> None:
-    """Neighbours in groups of ``size``: no part may cut a group."""
+    """Reduce groups of ``size`` neighbours; compute by all if a part cuts a group."""
     source = d.layout(op.source)
     if any(source.sg_data[dim] % size for dim in op.dims):
         compute_by_all(d, op)
@@ -363,7 +364,7 @@ def _reduce_groups(d: Distributor, op: xetile.TileReduceOp, size: int) -> None:
 
 
 def distribute_lines(d: Distributor, op: Any) -> None:
-    """Of lines that a subgroup has in one part; others need the whole value."""
+    """Compute on lines that lie in one part; other lines need the whole value."""
     layout, dims = d.layout(op.result), lines_of(op)
     result, source = matrix_shape(op.result), matrix_shape(op.operands[0])
     if any(layout.sg_data[dim] != result[dim] for dim in dims):

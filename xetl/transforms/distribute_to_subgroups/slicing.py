@@ -1,8 +1,8 @@
-"""Parts of values that a subgroup can compute for itself from where they begin.
+"""Parts of values that a subgroup can compute by itself from the origin of the part.
 
-Constants, index ranges, masks by bounds and all arithmetic on them: a part of
-``step + 1`` is ``step + (origin + 1)``.  No subgroup holds more than it owns, and
-nothing moves between them.
+Such values are constants, index ranges, masks by bounds and all arithmetic on them: a
+part of ``step + 1`` is ``step + (origin + 1)``. No subgroup holds more than it owns,
+and no data moves between subgroups.
 """
 
 from __future__ import annotations
@@ -19,28 +19,25 @@ from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.language.distribution import Layout
-from xetl.transforms.distribute_to_subgroups.context import (
-    Subgroups,
-    count_parts,
-    rebuilt,
-)
+from xetl.transforms.distribute_to_subgroups import context
+from xetl.worklist import Worklist
 
 Origin: TypeAlias = Sequence[base.Index]
-Slicer: TypeAlias = Callable[[Subgroups, Any, Origin, base.Vector], SSAValue]
-"""From an operation, where a part of its result begins, and the part's type."""
+Slicer: TypeAlias = Callable[[context.Subgroups, Any, Origin, base.Vector], SSAValue]
+"""Makes a part of an operation's result, given its origin and its type."""
 
 _LONGEST_CHAIN = 16
-"""Operations that a subgroup computes again rather than be handed their result."""
+"""The most operations that a subgroup repeats to avoid an exchange of their result."""
 
 
 def derived_parts(
-    team: Subgroups, value: SSAValue, layout: Layout
+    team: context.Subgroups, value: SSAValue, layout: Layout
 ) -> list[SSAValue] | None:
-    """The parts of ``value`` in a layout, computed afresh; None if it cannot be."""
+    """Compute the parts of ``value`` in a layout. Return None if that is impossible."""
     type_ = base.vector_type(value)
     shape = type_.get_shape()
     part = VectorType(type_.element_type, layout.sg_data)
-    numbers = range(count_parts(shape, layout))
+    numbers = range(context.count_parts(shape, layout))
     starts = [team.origin(shape, layout, number) for number in numbers]
     if not all(_is_derivable(value, origin) for origin in starts):
         return None
@@ -48,24 +45,20 @@ def derived_parts(
 
 
 def _is_derivable(value: SSAValue, origin: Origin) -> bool:
-    """Whether everything behind a value can be sliced there."""
-    waiting, seen = [value], set[SSAValue]()
-    while waiting:
-        current = waiting.pop()
-        if not base.is_vector(current.type) or current in seen:
-            continue
-        seen.add(current)
+    """Whether all operations that a value depends on can be sliced at ``origin``."""
+    waiting = Worklist([value])
+    for current in waiting:
         owner = current.owner
-        if not isinstance(owner, Operation) or len(seen) > _LONGEST_CHAIN:
+        if not isinstance(owner, Operation) or len(waiting.seen) > _LONGEST_CHAIN:
             return False
         if _slicer_of(owner) is None or not _fits(owner, origin):
             return False
-        waiting += owner.operands
+        waiting += [each for each in owner.operands if base.is_vector(each.type)]
     return True
 
 
 def _fits(op: Operation, origin: Origin) -> bool:
-    """Whether an operation of a sliceable kind can be sliced as well."""
+    """Whether this operation, whose kind has a slicer, can be sliced at ``origin``."""
     if isinstance(op, arith.ConstantOp):
         if not base.is_dense(op.value):
             return False
@@ -83,9 +76,12 @@ def _is_line(type_: base.Vector) -> bool:
 
 
 def slice_of(
-    team: Subgroups, value: SSAValue, origin: Origin, type_: base.Vector
+    team: context.Subgroups, value: SSAValue, origin: Origin, type_: base.Vector
 ) -> SSAValue:
-    """The part of a derivable vector that begins at ``origin``; a scalar itself."""
+    """Return the part of a derivable vector that begins at ``origin``.
+
+    Return a scalar unchanged.
+    """
     if not base.is_vector(value.type):
         return value
     owner = value.owner
@@ -103,29 +99,29 @@ def _slicer_of(op: Operation) -> Slicer | None:
 
 
 def _slice_elementwise(
-    team: Subgroups, op: Operation, origin: Origin, type_: base.Vector
+    team: context.Subgroups, op: Operation, origin: Origin, type_: base.Vector
 ) -> SSAValue:
     shape = type_.get_shape()
     operands = [
         slice_of(team, each, origin, resized(each.type, shape)) for each in op.operands
     ]
-    return team.insert(rebuilt(op, operands, [type_]))
+    return team.insert(context.rebuilt(op, operands, [type_]))
 
 
 def resized(type_: Attribute, shape: Sequence[int]) -> Any:
-    """A vector type of another shape; any other type itself."""
+    """Return a vector type with another shape; return any other type unchanged."""
     return VectorType(type_.element_type, shape) if base.is_vector(type_) else type_
 
 
 def _slice_constant(
-    team: Subgroups, op: arith.ConstantOp, origin: Origin, type_: base.Vector
+    team: context.Subgroups, op: arith.ConstantOp, origin: Origin, type_: base.Vector
 ) -> SSAValue:
     assert base.is_dense(op.value)
     return team.insert(arith.ConstantOp(cut(op.value, origin, type_), type_))
 
 
 def cut(dense: base.Dense, origin: Origin, type_: base.Vector) -> Attribute:
-    """The elements of a constant from ``origin`` on; anywhere if all are equal."""
+    """Return the part of a constant at ``origin``, which is ints or all are equal."""
     size = dense.type.element_type.compile_time_size
     one = splat_bytes(dense)
     if one is not None:
@@ -152,7 +148,7 @@ def _cut(
 
 
 def _slice_step(
-    team: Subgroups, op: vector.StepOp, origin: Origin, type_: base.Vector
+    team: context.Subgroups, op: vector.StepOp, origin: Origin, type_: base.Vector
 ) -> SSAValue:
     step = team.insert(vector.StepOp(type_))
     if origin[0] == 0:
@@ -163,24 +159,24 @@ def _slice_step(
 
 
 def _slice_broadcast(
-    team: Subgroups, op: Operation, origin: Origin, type_: base.Vector
+    team: context.Subgroups, op: Operation, origin: Origin, type_: base.Vector
 ) -> SSAValue:
-    """Of a scalar, or of a vector that repeats along its dimensions of size 1."""
+    """Slice the broadcast of a scalar, or of a vector with dimensions of size 1."""
     source = op.operands[0]
     if not base.is_vector(source.type):
-        return team.insert(rebuilt(op, [source], [type_]))
+        return team.insert(context.rebuilt(op, [source], [type_]))
     own = base.vector_type(source).get_shape()
     places = list(zip(own, origin[-len(own) :], type_.get_shape()[-len(own) :]))
     starts = [0 if extent == 1 else start for extent, start, _ in places]
     sizes = [1 if extent == 1 else size for extent, _, size in places]
     part = slice_of(team, source, starts, resized(source.type, sizes))
-    return team.insert(rebuilt(op, [part], [type_]))
+    return team.insert(context.rebuilt(op, [part], [type_]))
 
 
 def _slice_shape_cast(
-    team: Subgroups, op: vector.ShapeCastOp, origin: Origin, type_: base.Vector
+    team: context.Subgroups, op: vector.ShapeCastOp, origin: Origin, type_: base.Vector
 ) -> SSAValue:
-    """Of one line of elements: rows, columns and plain vectors say the same."""
+    """Slice the cast of one line of elements between row, column and rank 1."""
     start: base.Index = 0
     for each in origin:
         start = start if each == 0 else each
@@ -193,23 +189,23 @@ def _slice_shape_cast(
 
 
 def _slice_transpose(
-    team: Subgroups,
+    team: context.Subgroups,
     op: TileTransposeOp | vector.TransposeOp,
     origin: Origin,
     type_: base.Vector,
 ) -> SSAValue:
     starts, sizes = list(reversed(origin)), type_.get_shape()[::-1]
     part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
-    return team.insert(rebuilt(op, [part], [type_]))
+    return team.insert(context.rebuilt(op, [part], [type_]))
 
 
 def _slice_mask(
-    team: Subgroups,
+    team: context.Subgroups,
     op: vector.CreateMaskOp | vector.ConstantMaskOp,
     origin: Origin,
     type_: base.Vector,
 ) -> SSAValue:
-    # Bounds may be out of range, below 0 as well.
+    # Bounds may be out of range, also below 0.
     bounds = [
         team.index(team.minus(bound, start)) for bound, start in zip(op.bounds, origin)
     ]

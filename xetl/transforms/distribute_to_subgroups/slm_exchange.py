@@ -1,7 +1,7 @@
-"""Exchanges the parts of a tile through shared memory, one chunk after the other.
+"""Exchange the parts of a tile through shared memory, one chunk after the other.
 
-`cuts_for` plans the chunks in which a tile goes through a memory that is smaller than
-it: numbers only, each dimension is cut by itself.
+`cuts_for` plans the chunks of a tile that is larger than the memory. It works on
+numbers only, and cuts each dimension by itself.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from xetl.transforms.distribute_to_subgroups.context import Subgroups, guarded
 
 @record(frozen=True)
 class StridedChunks:
-    """Of every ``period`` neighbours ``width``; so of all sub-tiles the same ones.
+    """Chunks of ``width`` out of every ``period`` neighbours.
 
-    ``period`` divides the sub-tiles of who brings and of who fetches, so a strip has
-    a place in a sub-tile that does not depend on the subgroup, and all are busy.
+    ``period`` divides the size of the sub-tiles that are stored and of those that are
+    loaded. So a strip has the same place in the sub-tiles of all subgroups, and all
+    subgroups are busy.
     """
 
     period: int
@@ -45,11 +46,11 @@ class StridedChunks:
         return self.kept(extent)
 
     def kept(self, size: int) -> int:
-        """How much of ``size`` neighbours, a multiple of the period, is in a chunk."""
+        """How many of ``size`` neighbours (a multiple of the period) are in a chunk."""
         return size // self.period * self.width
 
     def pieces(self, size: int, chunk: int) -> range:
-        """Where the strips begin in a sub-tile; each is `piece` wide."""
+        """Return where the strips begin in a sub-tile; each is `piece` wide."""
         return range(chunk * self.width, size, self.period)
 
     def piece(self, size: int) -> int:
@@ -59,7 +60,7 @@ class StridedChunks:
 
 @record(frozen=True)
 class ContiguousChunks:
-    """``width`` neighbours at a time, whoever has them."""
+    """Chunks of ``width`` neighbours, whichever subgroups own them."""
 
     width: int
 
@@ -72,11 +73,11 @@ class ContiguousChunks:
         return self.width
 
     def kept(self, size: int) -> int:
-        """All: which of it is in a chunk depends on the subgroup."""
+        """Return ``size``: which of it is in a chunk depends on the subgroup."""
         return size
 
     def pieces(self, size: int, chunk: int) -> range:
-        """Where parts of a sub-tile begin that are in one chunk, whichever it is."""
+        """Return where the pieces of a sub-tile begin; no chunk boundary cuts one."""
         return range(0, size, self.piece(size))
 
     def piece(self, size: int) -> int:
@@ -90,13 +91,13 @@ ChunkPlan: TypeAlias = StridedChunks | ContiguousChunks
 def cuts_for(
     shape: Sequence[int], left: Sequence[int], right: Sequence[int], most: int
 ) -> tuple[ChunkPlan, ...]:
-    """How to cut a tile so that a chunk has few elements, but no fewer than needed.
+    """Return cuts of a tile into chunks, as large as the memory allows.
 
     Args:
-        shape: of the tile, two dimensions.
-        left: the sub-tiles of those who bring.
-        right: the sub-tiles of those who fetch.
-        most: elements that there is room for.
+        shape: the shape of the tile, two dimensions.
+        left: the shape of the sub-tiles that are stored.
+        right: the shape of the sub-tiles that are loaded.
+        most: the number of elements that the memory has room for.
     """
     for cuts in _candidates(shape, left, right):
         if prod(cut.room(extent) for cut, extent in zip(cuts, shape)) <= most:
@@ -107,7 +108,7 @@ def cuts_for(
 def _candidates(
     shape: Sequence[int], left: Sequence[int], right: Sequence[int]
 ) -> Iterator[tuple[ChunkPlan, ChunkPlan]]:
-    """Large chunks first; strips of whole rows where these are small enough."""
+    """Yield cuts, large chunks first, strips of whole rows before narrower ones."""
     rows, columns = shape
     down, along = (gcd(a, b) for a, b in zip(left, right))
     yield ContiguousChunks(rows), ContiguousChunks(columns)
@@ -122,7 +123,7 @@ def _candidates(
 
 
 def _divisors(number: int) -> list[int]:
-    """Those of ``number``, from the largest to 1."""
+    """Return the divisors of ``number``, from the largest to 1."""
     return [each for each in range(number, 0, -1) if number % each == 0]
 
 
@@ -137,7 +138,7 @@ class _Range:
     Attributes:
         at: where it begins in the part.
         place: where it begins in the memory.
-        tests: what must hold for it to be in the chunk.
+        tests: the piece is in the chunk if all these conditions hold.
     """
 
     at: int
@@ -150,8 +151,8 @@ class ChunkedExchange:
     """See the module docstring.
 
     Args:
-        team: of the kernel; operations are added at its place.
-        cuts: how each dimension is cut.
+        team: the kernel's subgroups; operations are added at its insertion point.
+        cuts: the plan of each dimension.
     """
 
     def __init__(
@@ -173,12 +174,12 @@ class ChunkedExchange:
         self._memory = team.insert(view)
 
     def chunks(self) -> list[Chunk]:
-        """The chunks, one after the other."""
+        """Return the chunks in order."""
         counts = [cut.chunks(n) for cut, n in zip(self._cuts, self._shape)]
         return list(product(*map(range, counts)))
 
     def store(self, parts: Sequence[SSAValue], layout: Layout, chunk: Chunk) -> None:
-        """Store what lies in a chunk; of what is shared the first owner stores it."""
+        """Store the pieces in a chunk; only the first owner stores a shared part."""
         owner = self._team.first_owner(self._shape, layout)
 
         def store_all() -> Sequence[SSAValue]:
@@ -192,10 +193,10 @@ class ChunkedExchange:
     def load(
         self, before: Sequence[SSAValue], layout: Layout, chunk: Chunk
     ) -> list[SSAValue]:
-        """Load what lies in a chunk.
+        """Load the pieces in a chunk; return the parts with these pieces filled in.
 
         Args:
-            before: the parts as the chunks before have left them; empty for the first.
+            before: the parts after the previous chunks; empty for the first chunk.
         """
         found: list[SSAValue] = []
         for number in range(prod(rounds(self._shape, layout))):
@@ -209,7 +210,7 @@ class ChunkedExchange:
     def _pieces(
         self, layout: Layout, number: int, chunk: Chunk
     ) -> list[tuple[_Range, ...]]:
-        """What of a part lies in a chunk, or may lie in it."""
+        """Return the pieces of a part that lie, or may lie, in a chunk."""
         kept = [cut.kept(n) for cut, n in zip(self._cuts, self._shape)]
         data = [cut.kept(n) for cut, n in zip(self._cuts, layout.sg_data)]
         packed = Layout(layout.sg_layout, tuple(data), order=layout.order)
@@ -237,7 +238,7 @@ class ChunkedExchange:
     def _maybe(
         self, cut: ContiguousChunks, origin: Index, at: int, width: int, chunk: int
     ) -> _Range | None:
-        """A piece that only some subgroups have in this chunk."""
+        """Return a piece that may be in this chunk. Return None if it cannot be."""
         team = self._team
         begin = team.plus(origin, at)
         owner = team.divided(begin, cut.width)
@@ -251,7 +252,7 @@ class ChunkedExchange:
         return _Range(at, width, team.minus(begin, chunk * cut.width), tests)
 
     def _condition(self, piece: Sequence[_Range]) -> SSAValue | None:
-        """Whether a piece is in the chunk; None: always."""
+        """Return whether a piece is in the chunk. Return None if it always is."""
         return self._team.conjunction(*[test for each in piece for test in each.tests])
 
     # Memory -------------------------------------------------------------------------
@@ -280,7 +281,7 @@ class ChunkedExchange:
         shape: Sequence[int],
         pieces: Sequence[Sequence[_Range]],
     ) -> SSAValue:
-        """A part with what lies in the chunk filled in."""
+        """Return a part with the pieces of the chunk filled in."""
         if len(pieces) == 1 and _is_all(pieces[0], shape):
             return self._team.insert(LoadTileOp(self._tile(pieces[0])))
         whole = before
@@ -310,11 +311,11 @@ class ChunkedExchange:
 
 
 def _is_all(piece: Sequence[_Range], shape: Sequence[int]) -> bool:
-    """Whether a piece is a whole part, and in the chunk for all subgroups."""
+    """Whether a piece is a whole part that is in the chunk for all subgroups."""
     complete = all(each.size == size for each, size in zip(piece, shape))
     return complete and not any(each.tests for each in piece)
 
 
 def stored_bytes(element: Attribute) -> int:
-    """How many bytes one element takes."""
+    """Return how many bytes one element takes in memory."""
     return -(-bit_width(element) // 8)

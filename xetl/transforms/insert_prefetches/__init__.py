@@ -1,16 +1,17 @@
 """insert-prefetches: loops around products prefetch the tiles of later steps.
 
-*What*: for each tile that such a loop loads for a product and moves, the body asks for
-the tile of some steps later (`choose_distance`), and in front of the loop for those
-of its first steps but the very first.  Where the tile is spread over subgroups, each
-asks for a share of its own (`choose_share`), instead of all that it will load:
-what several subgroups load is asked for once.  Of two tiles shares are twice as large
-where they have one size then (`shares_of`), and each subgroup asks for one of both.
-*Why*: a load that finds its data in the first cache takes a tenth of the time; nothing
-else hides memory's latency, as a subgroup has no registers for a second set of tiles.
-*Left alone*: kernels that say ``prefetch_tile`` themselves; arrays that the kernel also
-writes (a cache may keep what has been overwritten); tiles of shared memory, of an
-address, in steps that are not constant, in loops without products.
+*What*: for each tile that such a loop loads for a product and moves, prefetch in the
+body the tile of some steps later (`choose_distance`), and in front of the loop the
+tiles of its first steps except step 0. If the tile is distributed over subgroups, each
+subgroup prefetches a share of its own (`choose_share`), not all that it will load: data
+that several subgroups load is prefetched once. For two tiles the shares are twice as
+large if they then have one size (`shares_of`), and each subgroup prefetches one of the
+two.
+*Why*: a load that hits the first cache takes a tenth of the time. Nothing else hides
+the latency of memory, as a subgroup has no registers for a second set of tiles.
+*Left alone*: kernels with their own ``prefetch_tile``; arrays that the kernel also
+writes (a cache may keep overwritten data); tiles in shared memory, tiles of an address,
+tiles whose steps are not constant, and loops without products.
 
 Before: ``scf.for %k ... { %a = load_tile %t ...; tile_mma %a, ... }``
 After:  ``prefetch_tile %t1; scf.for %k ... { %p = init_tile %A[%row, %k + 3 * 32];
@@ -18,15 +19,16 @@ After:  ``prefetch_tile %t1; scf.for %k ... { %p = init_tile %A[%row, %k + 3 * 3
 
 Source: XeTile RFC, appendix 2.1 ("cooperative prefetch").
 
-The distance.  What is asked for must have come when its step begins: the distance is
-the latency of memory by the cycles that a step takes at least.  That least is the time
-of its products on one engine, as if a subgroup had the engine for itself: the others
-wait for the same tiles and may well wait at the same time, so nothing is hoped for from
-them.  So a step of 32x64x32 of 16 bits takes 256 cycles of pvc, whose memory takes 700:
-three steps, as the RFC's GEMM has it (and Intel's own); bmg's matrix units take twice
-as long, two.  No more is asked for than the first cache holds beside the step itself,
-for all workgroups of a core; nor what the loop never comes to; nor more than eight
-steps, whose first ones stand in front of the loop.  The numbers are of `xetl.devices`.
+The distance: prefetched data must have arrived when its step begins, so the distance is
+the latency of memory divided by the least cycles of a step. The least cycles are the
+time of the step's products on one engine, as if one subgroup had the engine for itself:
+the other subgroups wait for the same tiles, perhaps at the same time. So a step of
+32x64x32 of 16 bits takes 256 cycles of pvc, whose memory takes 700: three steps, as in
+the RFC's GEMM (and Intel's own). The matrix units of bmg take twice as long: two steps.
+Three limits apply: the first cache must hold the prefetched tiles beside the step
+itself, for all workgroups of a core; the loop must reach the step; and there are at
+most eight steps, as the first ones are code in front of the loop. The numbers are those
+of `xetl.devices`.
 """
 
 from __future__ import annotations
@@ -36,15 +38,14 @@ from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from xdsl.dialects.builtin import IndexType, ModuleOp
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.analysis.control_flow import constant_trips
 from xetl.analysis.memory import is_pure, may_alias, roots_of, written_memory
 from xetl.devices import ROW_BYTES, Device, find_device
 from xetl.dialects import xetile
-from xetl.dialects.base import is_memref, operations_in, vector_type
-from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.base import operations_in, vector_type
 from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.xetile.types import GLOBAL
@@ -62,16 +63,17 @@ from xetl.transforms.propagate_wg_maps.choose import (
 )
 from xetl.transforms.propagate_wg_maps.graph import bits_of
 from xetl.transforms.propagate_wg_maps.map_attributes import tile_map
+from xetl.worklist import Worklist
 
 MOST_STEPS = 8
 
 
 @record(frozen=True)
 class Distance:
-    """A decision.
+    """A prefetch distance, and the reason for it.
 
     Attributes:
-        steps: how far ahead; 0: nothing is asked for.
+        steps: the number of steps ahead; 0: no prefetch.
     """
 
     steps: int
@@ -85,10 +87,10 @@ def choose_distance(
     subgroups: int,
     device: Device,
 ) -> Distance:
-    """The distance for a loop.
+    """Choose the prefetch distance for a loop.
 
     Args:
-        tiles: that it loads and moves, of the whole workgroup.
+        tiles: the types of the tiles that the loop loads and moves, of the workgroup.
     """
     latency = device.speed.memory_latency
     if not latency:
@@ -96,7 +98,7 @@ def choose_distance(
     cycles = max(1, round(sum(_cycles(op, device) for op in products)))
     wanted = min(ceil(latency / cycles), MOST_STEPS)
     why = f"memory takes about {latency} cycles, a step at least {cycles}"
-    # Steps that a core's cache holds, of all workgroups that share it.
+    # The number of steps that a core's cache holds, for all workgroups that share it.
     step = sum(prod(t.shape) * bit_width(t.element_type) // 8 for t in tiles)
     sharers = max(1, device.most_subgroups // subgroups)
     room = device.core_memory_bytes // max(1, step * sharers)
@@ -121,10 +123,10 @@ def _cycles(op: xetile.TileMmaOp, device: Device) -> float:
 
 
 def share_of(tile: SSAValue, device: Device, turns: int = 1) -> xetile.TileType:
-    """The type of a tile of which each subgroup asks for its share.
+    """Return the type of a tile of which each subgroup prefetches its share.
 
     Args:
-        turns: how many subgroups ask for the same.
+        turns: how many subgroups have the same share.
     """
     type_, layout = xetile.tile_type(tile), tile_map(tile)
     new = None
@@ -138,18 +140,20 @@ def share_of(tile: SSAValue, device: Device, turns: int = 1) -> xetile.TileType:
 
 
 _LEAST_BITS = 16
-"""Of elements whose shares two subgroups share. [measured] A GEMM of i8 takes 51
-instructions a step so on bmg, 48 without: the compiler keeps its steps in bytes."""
+"""The least bits of an element for shares that two subgroups share. [measured] With
+them a GEMM of i8 takes 51 instructions a step on bmg, without them 48: the compiler
+keeps its steps in bytes."""
 
 
 def shares_of(
     tiles: Sequence[SSAValue], device: Device, *, may_alternate: bool
 ) -> list[xetile.TileType]:
-    """Types as of `share_of`; with ``may_alternate`` two subgroups may share a share.
+    """Return the types of `share_of`; with ``may_alternate`` two subgroups share one.
 
-    Of two tiles a backend then lets each ask for one, so shares are twice as large, and
-    messages half as many. [measured] ocloc 26.27: attention, heads of 128, pvc, takes
-    609 instructions a step so, 573 without; a GEMM 49 and 53.
+    A backend then lets each of the two prefetch one of two tiles, so shares are twice
+    as large, and messages half as many. [measured] ocloc 26.27, pvc: with this,
+    attention with heads of 128 takes 609 instructions a step, without it 573; a GEMM
+    takes 49 and 53.
     """
     layouts = [tile_map(tile) for tile in tiles]
     counts = [1 if layout is None else layout.subgroups for layout in layouts]
@@ -169,7 +173,7 @@ def _own(share: xetile.TileType) -> Shape:
 
 
 def choose_share(shape: Shape, bits: int, subgroups: int, device: Device) -> Layout:
-    """The map of a tile that is asked for."""
+    """Choose the map of a tile to prefetch."""
     most_rows = max(device.blocks_of("prefetch", max(8, bits)).rows, default=1)
 
     def cost(layout: Layout) -> tuple[int, int]:
@@ -188,7 +192,7 @@ class InsertPrefetchesPass(Pass):
     """See the module docstring.
 
     Attributes:
-        distance: in steps, as the user gave it; 0: none; negative: it is chosen.
+        distance: the user's distance in steps; 0: no prefetch; negative: choose one.
     """
 
     device: str = "pvc"
@@ -208,10 +212,10 @@ class _Load:
 
 
 class _Kernel:
-    """One kernel on its way.
+    """The state of the rewriting of one kernel.
 
     Args:
-        kernel: at stage ``xetile-mapped``, or at the level of subgroups.
+        kernel: a kernel at stage ``xetile-mapped``, or at the level of subgroups.
     """
 
     def __init__(self, kernel: gpu.FuncOp, device: Device, given: int | None) -> None:
@@ -226,7 +230,7 @@ class _Kernel:
         ]
 
     def rewrite(self) -> None:
-        """Look at all loops; the user's own prefetches mean that he knows better."""
+        """Add prefetches to all loops, unless the kernel has prefetches of its own."""
         loops = operations_in(self._kernel, scf.ForOp)
         found = [(loop, _products(loop)) for loop in loops]
         found = [(loop, products) for loop, products in found if products]
@@ -266,7 +270,7 @@ class _Kernel:
     def _loads(
         self, loop: scf.ForOp, products: list[xetile.TileMmaOp]
     ) -> Iterator[_Load]:
-        """Loads for products, of tiles that the loop moves; each tile once."""
+        """Yield the loads for products whose tile the loop moves; each tile once."""
         seen: set[SSAValue] = set()
         for load in _behind(products, loop):
             tile = load.tile
@@ -274,7 +278,7 @@ class _Kernel:
                 continue
             seen.add(tile)
             moving = moving_tile(tile, loop)
-            if moving is not None and _has_rows(moving):
+            if moving is not None and moving.start.has_rows:
                 yield _Load(load, moving)
 
     def _may_be_asked_for(self, tile: SSAValue) -> bool:
@@ -286,7 +290,7 @@ class _Kernel:
 
 
 def _products(loop: scf.ForOp) -> list[xetile.TileMmaOp]:
-    """Those that stand in the body itself, of plain vectors."""
+    """Return the products of plain vectors directly in the body of a loop."""
     if not isinstance(loop.step.type, IndexType):
         return []
     found = [op for op in loop.body.block.ops if isinstance(op, xetile.TileMmaOp)]
@@ -296,17 +300,12 @@ def _products(loop: scf.ForOp) -> list[xetile.TileMmaOp]:
 def _behind(
     products: list[xetile.TileMmaOp], loop: scf.ForOp
 ) -> list[xetile.LoadTileOp]:
-    """The loads in the body whose values products take, as they are or changed."""
+    """Return the loads in the body that the operands of products depend on."""
     found: list[xetile.LoadTileOp] = []
-    seen: set[SSAValue] = set()
-    waiting = [side for op in reversed(products) for side in (op.b, op.a)]
-    while waiting:
-        value = waiting.pop()
-        if value in seen or not isinstance(value, OpResult):
-            continue
-        seen.add(value)
-        op = value.op
-        if op.parent is not loop.body.block:
+    waiting = Worklist(side for op in reversed(products) for side in (op.b, op.a))
+    for value in waiting:
+        op = value.owner
+        if not isinstance(op, Operation) or op.parent is not loop.body.block:
             continue
         if isinstance(op, xetile.LoadTileOp):
             found.append(op)
@@ -315,22 +314,13 @@ def _behind(
     return found
 
 
-def _has_rows(tile: MovingTile) -> bool:
-    """Whether it is a part of an array whose rows have no gaps."""
-    source = tile.start.source
-    if not is_memref(source.type):
-        return False
-    given = tile.start.mixed_strides or strides_of(source.type) or (None,)
-    return given[-1] == 1
-
-
 def _subgroups(load: _Load) -> int:
     layout = tile_map(load.op.tile)
     return 1 if layout is None else layout.subgroups
 
 
 def _insert(load: _Load, distance: int, type_: xetile.TileType) -> None:
-    """Ask for the tile in the loop, and in front of it for its first steps."""
+    """Insert prefetches of the tile in the loop, and for its first steps before it."""
     loop = load.tile.loop
     for step in range(1, distance):
         point = InsertPoint.before(loop)
@@ -345,7 +335,7 @@ def _ask(
     type_: xetile.TileType,
     point: InsertPoint,
 ) -> None:
-    """Ask for the tile of some steps behind a number that the loop counts."""
+    """Insert a prefetch of the tile ``steps`` steps after ``counter``."""
     loop = load.tile.loop
     build = Builder(point, loop.location)
     number = build.insert(arith.ConstantOp.index(steps))

@@ -1,9 +1,9 @@
-"""Tiles that move along a loop, and where they will be some steps later.
+"""Tiles that move along a loop, and their position some steps later.
 
-A tile is either described in the body, at a place computed from the counter, or carried
-and moved on by constant offsets.  In both cases where it is at a given counter can be
-computed from that number alone, anywhere; so it needs no place among what the loop
-carries.
+A tile is either made in the body, at offsets computed from the loop counter, or carried
+by the loop and moved by constant offsets. In both cases its position at any counter can
+be computed from this number alone, at any place. So a prefetched tile needs no
+loop-carried value.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType, unmoved
 from xetl.ir.builder import Builder, OpT
 from xetl.records import record
+from xetl.worklist import Worklist
 
 Offsets = tuple[Index, ...]
 
@@ -29,11 +30,11 @@ class MovingTile:
     """A tile of a loop.
 
     Attributes:
-        loop: in whose body it is loaded.
-        start: describes it: outside of the loop, or in its body.
-        moved: by how much it is off where ``start`` describes it.
-        per_step: rows and columns that the loop moves it on, whole for each number
-            that it counts; None: ``start`` is in the body, and computed anew.
+        loop: the loop whose body loads the tile.
+        start: the operation that makes the tile, outside of the loop or in its body.
+        moved: the constant offsets of the tile from ``start``.
+        per_step: rows and columns that the tile moves for each 1 that the counter
+            grows; None: ``start`` is in the body and depends on the counter.
     """
 
     loop: scf.ForOp
@@ -42,12 +43,12 @@ class MovingTile:
     per_step: tuple[int, int] | None
 
     def at(self, counter: SSAValue, type_: TileType, point: InsertPoint) -> SSAValue:
-        """Describe the tile as it is when the loop counts ``counter``.
+        """Make a tile at the position for the counter ``counter``.
 
         Args:
-            counter: a number of the loop's type, defined ahead of ``point``.
-            type_: of the new tile: shape and element as they are.
-            point: in front of the loop, or in its body.
+            counter: a value of the counter's type, defined ahead of ``point``.
+            type_: the type of the new tile, with the same shape and element type.
+            point: a point in front of the loop, or in its body.
         """
         build = _CopyBuilder(point, counter, self.loop)
         start = build.copied(self.start)
@@ -69,7 +70,10 @@ class MovingTile:
 
 
 def moving_tile(tile: SSAValue, loop: scf.ForOp) -> MovingTile | None:
-    """How a tile that is loaded in the body moves; None: it stays, or nobody knows."""
+    """Return how a tile that is loaded in the body moves.
+
+    Return None if it does not move, or in a way that is not known.
+    """
     body = loop.body.block
     tile, moved = _unmoved(tile)
     if moved is None:
@@ -85,7 +89,7 @@ def moving_tile(tile: SSAValue, loop: scf.ForOp) -> MovingTile | None:
 
 
 def _carried(tile: BlockArgument, moved: Offsets, loop: scf.ForOp) -> MovingTile | None:
-    """A tile that the loop carries, if it moves on by constants."""
+    """Return how a loop-carried tile moves. Return None if not by constants."""
     step = constant_index(loop.step)
     following, on = _unmoved(yielded(tile.block)[tile.index - 1])
     start, before = _unmoved(loop.init_args[tile.index - 1])
@@ -104,7 +108,7 @@ def _carried(tile: BlockArgument, moved: Offsets, loop: scf.ForOp) -> MovingTile
 
 
 def _unmoved(tile: SSAValue) -> tuple[SSAValue, Offsets | None]:
-    """The tile before it was moved, and by how much; None: in a way of its own."""
+    """Return the tile before all its moves, and their sum; None: it is not constant."""
     total: Offsets | None = (0, 0)
     start, moves = unmoved(tile)
     for op in moves:
@@ -113,39 +117,37 @@ def _unmoved(tile: SSAValue) -> tuple[SSAValue, Offsets | None]:
 
 
 def _sum(left: Offsets, right: Sequence[Index]) -> Offsets | None:
-    """Offsets one after the other, as far as they are constant."""
+    """Add offsets. Return None if they are not constant."""
     pairs = list(zip(left, right))
     if len(right) != 2 or not all(isinstance(n, int) for pair in pairs for n in pair):
         return None
     return tuple(a + b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
 
 
-def _computed_in(body: Block, op: Operation) -> list[Operation] | None:
-    """What stands in the body and ``op`` depends on; None: on what only runs there."""
-    found: list[Operation] = []
-    waiting = [op]
-    while waiting:
-        each = waiting.pop()
-        if each in found:
-            continue
+def _computed_in(body: Block, op: Operation) -> set[Operation] | None:
+    """Return the operations in the body that ``op`` depends on, and ``op``.
+
+    Return None if one of them cannot be copied out of the body.
+    """
+    waiting = Worklist([op])
+    for each in waiting:
         if not is_pure(each):
             return None
-        found.append(each)
         for operand in each.operands:
             if isinstance(operand, BlockArgument):
                 if operand.block is body and operand.index:
                     return None
             elif isinstance(operand.owner, Operation) and operand.owner.parent is body:
-                waiting.append(operand.owner)
-    return found
+                waiting += [operand.owner]
+    return waiting.seen
 
 
 class _CopyBuilder(Builder):
     """A builder that copies operations out of the body of a loop.
 
     Args:
-        counter: takes the place of the counter of the loop.
-        loop: from whose body operations may have to be copied.
+        counter: the value that replaces the counter of the loop.
+        loop: the loop from whose body operations are copied.
     """
 
     def __init__(self, point: InsertPoint, counter: SSAValue, loop: scf.ForOp) -> None:
@@ -154,9 +156,9 @@ class _CopyBuilder(Builder):
         self._known: dict[SSAValue, SSAValue] = {self._body.args[0]: counter}
 
     def copied(self, op: OpT) -> OpT:
-        """A copy of ``op``, not inserted, after copies of all that it needs."""
+        """Copy ``op`` without inserting it; insert copies of all its operands."""
         copy = op.clone()
-        # The user finds the loop in a message, not a line that stands elsewhere.
+        # A message names the line of the loop, not a line elsewhere.
         copy.location = self.location or copy.location
         for index, operand in enumerate(op.operands):
             copy.operands[index] = self._at_point(operand)

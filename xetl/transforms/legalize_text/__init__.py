@@ -1,17 +1,17 @@
 """legalize-text: rewrite operations that simpler operations can express.
 
-Why: texts may have any operation of MLIR; each that is a short word for others would
-otherwise be one more case in every backend.  Loops in any order, switches and regions
-that run once become `scf.for` and `scf.if`; `index` becomes `arith`
-(numbers.py); products, copies and fills of `linalg` (products.py, batches.py) and calls
-of dispatched micro-kernels become loops over tiles; a constant of the module
-becomes memory of the program, filled at the start.
+Why: texts may have any operation of MLIR. An operation that is short for others would
+otherwise be one more case in every backend. Parallel loops, switches and regions that
+run once become `scf.for` and `scf.if`; `index` becomes `arith` (numbers.py); products,
+copies and fills of `linalg` (products.py, batches.py) and calls of dispatched
+micro-kernels become loops over tiles; a constant global becomes memory of the program,
+filled at the start.
 
 Before: ``math.isnan %v``, ``affine.apply affine_map<(d0) -> (d0 * 4)>(%i)``
 After:  ``arith.cmpf uno, %v, %v``, ``arith.muli %i, %c4``
 
-Left alone: everything else.  What a rule cannot express (an outer product that is not
-added, a global that is no constant) is an error with its line.
+Left alone: everything else. A case that a rule cannot express (an outer product that is
+not added, a global that is no constant) is an error with its line.
 
 Before: ``scf.parallel (%i, %j) = ... init (%z) { ... scf.reduce(%v) { ... } }``
 After:  ``scf.for %i ... iter_args(%s = %z) { scf.for %j ... iter_args ... { ... } }``
@@ -23,9 +23,9 @@ Calls of dispatched micro-kernels are the products they compute:
     ->
     loops over tiles of %c that add %a @ %b up
 
-Backends then choose micro-kernels of their own, and set tiles up for those. The same as
-calls of the C functions ``xsmm_*`` is read back: a memref is there the address of its
-memory, ``llvm.inttoptr``, and an offset. Source: seed 003, "Lowering to XSMM dialect"
+Backends then choose their own micro-kernels and set up tiles for them. Calls of the C
+functions ``xsmm_*`` are read back in the same way: there a memref is the address of its
+memory (``llvm.inttoptr``) and an offset. Source: seed 003, "Lowering to XSMM dialect"
 to "Lowering XSMM operations".
 """
 
@@ -53,7 +53,7 @@ from xetl.transforms.legalize_text.products import PAIR
 from xetl.transforms.rewriting import Rule, Values, apply_rules
 
 _FLAGS = {"none", "beta_0", "vnni_b", "no_reset_tileconfig", "no_setup_tileconfig"}
-"""What a batch of products may be dispatched with."""
+"""The flags with which a batch of products may be dispatched."""
 
 _ADDRESS = "llvm.inttoptr"
 
@@ -77,7 +77,7 @@ def _brgemm(b: Builder, op: xsmm.BrgemmOp) -> Values:
 
 
 def _disagreement(product: Batch, dispatch: xsmm.DispatchOp) -> str | None:
-    """Where the kernel is for other operands than those it is given."""
+    """Return how the operands differ from the dispatched kernel's, or None."""
     found, wanted = _sizes(product), dispatch.size_list()
     if found != wanted:
         return f"its operands are of {[*found]}, its kernel is for {[*wanted]}"
@@ -95,10 +95,10 @@ def _sides(product: Batch) -> tuple[SSAValue, SSAValue, SSAValue]:
 
 
 def _sizes(product: Batch) -> tuple[int, ...]:
-    """As they are dispatched: m, n, k, distances of rows, distances of blocks.
+    """Return the sizes in dispatch order: m, n, k, strides of rows and of blocks.
 
     Raises:
-        VerifyException: the elements of a row are not side by side.
+        VerifyException: the elements of a row are not contiguous.
     """
     types = [base.memref_type(each) for each in _sides(product)]
     _, m, k = types[0].get_shape()
@@ -158,10 +158,10 @@ def _type_name(number: int | None) -> str:
 
 
 def _view(address: SSAValue, offset: SSAValue) -> SSAValue:
-    """The memref that an address and an offset in elements are of.
+    """Return the memref that an address and an offset in elements come from.
 
     Raises:
-        VerifyException: they are of none, or not of the same.
+        VerifyException: they do not come from one memref.
     """
     found: SSAValue | None = None
     cast = address.owner
@@ -183,13 +183,13 @@ def _view(address: SSAValue, offset: SSAValue) -> SSAValue:
 
 
 def is_unread(op: Operation) -> bool:
-    """Whether ``op`` only says something to calls, which have become products."""
+    """Whether ``op`` only fed calls that have been replaced, and is now unused."""
     is_ours = isinstance(op, xsmm.DispatchOp) or op.name == _ADDRESS
     return is_ours and not any(result.uses for result in op.results)
 
 
 Finish = Callable[[Builder, Values], Values]
-"""Computes what the innermost loop yields from what it carries."""
+"""Computes the values that the innermost loop yields from its carried values."""
 
 
 def legalize_control_flow(op: Operation) -> None:
@@ -208,7 +208,7 @@ def _nest(
     inits: Values,
     finish: Finish,
 ) -> Values:
-    """Loops in one another around the operations of ``body``, the first outermost."""
+    """Nest loops around the operations of ``body``, the first outermost."""
     loops: list[scf.ForOp] = []
     all_bounds = [[build.index(each) for each in bound] for bound in bounds]
     for counter, (lower, upper, step) in zip(list(body.args), all_bounds):
@@ -232,7 +232,7 @@ def _nest(
 
 
 def _parallel(build: Builder, op: scf.ParallelOp) -> Values:
-    """Reductions are what the loops carry."""
+    """Replace parallel loops by nested ones, which carry the reductions."""
     end = op.body.block.last_op
     assert isinstance(end, scf.ReduceOp)
     end.detach()
@@ -258,14 +258,14 @@ def _forall(build: Builder, op: scf.ForallOp) -> Values:
 
 
 def _execute_region(build: Builder, op: scf.ExecuteRegionOp) -> Values | None:
-    """Its operations stand where it stood; one with branches stays."""
+    """Replace a region that runs once by its operations; one with branches stays."""
     if len(op.region.blocks) > 1:
         return None
     return _move_and_end(op.region.block, build)
 
 
 def _index_switch(build: Builder, op: scf.IndexSwitchOp) -> Values:
-    """One conditional in the other, the first case outermost."""
+    """Replace a switch by nested conditionals, the first case outermost."""
     tests = [build.compare("eq", op.arg, number) for number in base.ints_of(op.cases)]
     regions = [Region(region.detach_block(0)) for region in op.case_regions]
     rest = Region(op.default_region.detach_block(0))
@@ -289,7 +289,7 @@ def _move(source: Block, build: Builder) -> None:
 
 
 def _move_and_end(source: Block, build: Builder) -> Values:
-    """Move all but the terminator; returns the terminator's operands."""
+    """Move all operations but the terminator; return the terminator's operands."""
     *_, end = source.ops
     values = list(end.operands)
     Rewriter.erase_op(end)

@@ -4,9 +4,9 @@
     ->
     scf.for %m, %n by tiles { acc = load c; scf.for %batch { acc += a @ b }; store acc }
 
-Blocks of b lie as they are, (k, n), or in pairs of k, (k / 2, n, 2), as VNNI wants
-them. The same is meant by a `vector.contract` between vectors that are read whole from
-memory and written back whole. Source: seeds 003 and 004; libxsmm, BRGEMM.
+Blocks of b are stored as (k, n), or in pairs of k as (k / 2, n, 2), the VNNI layout. A
+`vector.contract` of vectors that are read whole from memory, and whose result is
+written back whole, means the same. Source: seeds 003 and 004; libxsmm, BRGEMM.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from xetl.transforms.rewriting import Rule, Values
 
 @record(frozen=True)
 class Batch:
-    """``c += sum of a[i] @ b[i]``, or, unless it ``adds``, ``c = ...``.
+    """``c += sum of a[i] @ b[i]``, or ``c = ...`` if ``adds`` is false.
 
     Attributes:
         a: blocks, (batch, m, k).
         b: blocks, (batch, k, n) or (batch, k / 2, n, 2).
         count: how many blocks are multiplied.
-        adds: whether to what is in ``c``.
+        adds: whether the sum is added to the elements of ``c``.
     """
 
     a: SSAValue
@@ -59,11 +59,11 @@ class Batch:
 
     @property
     def in_pairs(self) -> bool:
-        """Whether consecutive k of b lie side by side."""
+        """Whether b is in VNNI layout: pairs of consecutive k are contiguous."""
         return base.memref_type(self.b).get_num_dims() == 4
 
     def problem(self) -> str | None:
-        """What makes it no product of batches of blocks; None: it is one."""
+        """Return why this is no product of batches of blocks. Return None if it is."""
         types = [base.memref_type(each) for each in (self.a, self.b, self.c)]
         if [type_.get_num_dims() for type_ in types] != [3, 3 + self.in_pairs, 2]:
             return "it takes two batches of blocks, and a matrix"
@@ -83,7 +83,11 @@ class Batch:
 
 
 def multiply(b: Builder, product: Batch) -> None:
-    """Insert the loops; a VerifyException if it is no product of batches."""
+    """Insert the loops.
+
+    Raises:
+        VerifyException: it is no product of batches of blocks.
+    """
     problem = product.problem()
     if problem is not None:
         raise VerifyException(problem)
@@ -107,7 +111,7 @@ def multiply(b: Builder, product: Batch) -> None:
 def _blocks(
     build: Builder, product: Batch, number: SSAValue, at: Values, shape: Sequence[int]
 ) -> tuple[SSAValue, SSAValue]:
-    """The factors of what block ``number`` adds to the tile of C at ``at``."""
+    """Return the two factors of block ``number`` for the tile of C at ``at``."""
     (row, column), zero = at, build.index(0)
     _, *of_a = base.memref_type(product.a).get_shape()
     _, *of_b = base.memref_type(product.b).get_shape()
@@ -120,13 +124,13 @@ def _blocks(
         b, width = rows_of_pairs(build, b), PAIR * width
         column = build.index(build.times(column, PAIR))
     right = LoadTileOp(Matrix(build, b).tile(build, [zero, column], [depth, width]))
-    # First what is computed: nothing is written between the other load and the product.
+    # The computed factor first, so that the other load is next to the product.
     factor = _apart(build, build.insert(right), product)
     return build.insert(left), factor
 
 
 def _apart(build: Builder, block: SSAValue, product: Batch) -> SSAValue:
-    """A block of b as (k, n): (k / 2, 2 n) has two rows in one."""
+    """Return a block of b as (k, n): a row of (k / 2, 2 n) holds two rows."""
     if not product.in_pairs:
         return block
     type_ = base.vector_type(block)
@@ -143,11 +147,11 @@ def _apart(build: Builder, block: SSAValue, product: Batch) -> SSAValue:
 
 
 _KINDS = ["reduction", "parallel", "parallel", "reduction", "reduction"]
-"""Of the dimensions batch, m, n, k and, in pairs, the place in one."""
+"""The iterators of batch, m, n, k and, for pairs, of the position in a pair."""
 
 
 def _batch_maps(in_pairs: bool) -> list[AffineMap]:
-    """Of ``c[m, n] += a[batch, m, k] * b[batch, k, n]``, b in pairs of k or not."""
+    """Return the maps of ``c[m, n] += a[batch, m, k] * b[batch, k, n]``."""
     count = 5 if in_pairs else 4
     batch, m, n, k, *pair = (AffineExpr.dimension(dim) for dim in range(count))
     of_b = (batch, k // PAIR, n, *pair) if in_pairs else (batch, k, n)
@@ -166,7 +170,7 @@ def _generic(b: Builder, op: linalg.GenericOp) -> Values:
 
 
 def _adds_products(op: linalg.GenericOp) -> bool:
-    """Whether an element of the output becomes ``out + a * b``."""
+    """Whether the body computes ``out + a * b``."""
     block = op.body.block
     ops = [*block.ops]
     kinds = (arith.MulfOp, arith.AddfOp, linalg.YieldOp)
@@ -188,14 +192,14 @@ RULES: dict[type[Operation], Rule] = {linalg.GenericOp: _generic}
 
 
 _CONTRACTED = ((0, 1, 3), (0, 3, 2), (1, 2))
-"""Which of (batch, m, n, k) index the sides of a contraction."""
+"""The dimensions of (batch, m, n, k) that index each operand of a contraction."""
 
 
 def legalize_contractions(op: Operation) -> None:
-    """Replace contractions of batches between memory and memory inside ``op``.
+    """Replace contractions of batches that are loaded and stored whole, inside ``op``.
 
     Raises:
-        LocatedVerifyException: what is contracted has no products.
+        LocatedVerifyException: no product exists for the operands.
     """
     for each in base.operations_in(op, vector.ContractOp):
         # The only user of a contraction, if that is a write.
@@ -222,7 +226,7 @@ def _is_batch(
     reads: Sequence[vector.TransferReadOp],
     write: vector.TransferWriteOp,
 ) -> bool:
-    """Whether a contraction adds products of whole batches to what is in C."""
+    """Whether a contraction adds products of whole batches to the elements of C."""
     a, b, c = (read.base for read in reads)
     return (
         op.kind.kind == "add"
@@ -235,7 +239,7 @@ def _is_batch(
 
 
 def _is_whole(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
-    """Whether a transfer is of all of its memref, element by element."""
+    """Whether a transfer reads or writes its whole memref without a permutation."""
     value = op.result if isinstance(op, vector.TransferReadOp) else op.value
     type_ = op.base.type
     return (
@@ -250,7 +254,7 @@ def _is_whole(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
 def _is_quiet(
     reads: Sequence[vector.TransferReadOp], write: vector.TransferWriteOp
 ) -> bool:
-    """Whether reading late reads the same: nobody writes memory in between."""
+    """Whether no operation writes memory between the reads and the write."""
     block = write.parent
     if block is None or any(read.parent is not block for read in reads):
         return False

@@ -1,7 +1,8 @@
-"""Functions of numbers, affine functions, shuffles: each by simpler operations.
+"""Expand functions of numbers, affine functions and shuffles to simpler operations.
 
-Tests, carries and long products are arithmetic, affine functions arithmetic on index
-values; shuffles and outer products of vectors are shape casts, slices and broadcasts.
+Float tests, carries and long products become arithmetic. Affine functions become
+arithmetic on index values. Shuffles and outer products of vectors become shape casts,
+slices and broadcasts.
 Source: MLIR, affine expressions.
 """
 
@@ -141,7 +142,7 @@ AffineOp: TypeAlias = affine.ApplyOp | affine.MinOp | affine.MaxOp
 
 
 def _evaluate(b: Builder, op: AffineOp, expression: AffineExpr) -> SSAValue:
-    """The value of an expression of the map of ``op``."""
+    """Insert the operations of an expression of the map of ``op``; return its value."""
     if isinstance(expression, AffineDimExpr):
         return op.dimensions[expression.position]
     if isinstance(expression, AffineSymExpr):
@@ -154,7 +155,7 @@ def _evaluate(b: Builder, op: AffineOp, expression: AffineExpr) -> SSAValue:
     right = _evaluate(b, op, expression.rhs)
     if expression.kind is not AffineBinaryOpKind.Mod:
         return b.insert(_AFFINE[expression.kind](left, right))
-    # `mod` is never negative: what flooring leaves over.
+    # `mod` is never negative: it is the remainder of the floor division.
     quotient = b.insert(arith.FloordivsiOp(left, right))
     return b.insert(arith.SubiOp(left, b.insert(arith.MuliOp(quotient, right))))
 
@@ -189,11 +190,11 @@ INDEX_OPERATIONS: tuple[type[Operation], ...] = (
     index.CmpOp,
     index.SizeofOp,
 )
-"""What `as_arith` takes: all of the dialect."""
+"""The operations that `as_arith` takes: the whole dialect."""
 
 
 def as_arith(op: Operation) -> Operation:
-    """The operation of `arith` that is equal to one of `index`, on its operands."""
+    """Return the operation of `arith` that does the same as one of `index`."""
     if isinstance(op, index.ConstantOp):
         return arith.ConstantOp.index(op.value.value.data)
     if isinstance(op, index.BoolConstantOp):

@@ -4,8 +4,8 @@
     ->
     scf.for %m, %n by tiles { acc = load c; scf.for %k { acc += a @ b }; store acc }
 
-A product is added up in f32 (f64, i32) and rounded once; batches.py has those that
-reduce a batch of blocks.
+A product is accumulated in f32 (f64, i32) and rounded once. Products that reduce a
+batch of blocks are in batches.py.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from xetl.ir.builder import Builder
 from xetl.transforms.rewriting import Rule, Values
 
 ROWS, COLUMNS, DEPTH = 128, 256, 32
-"""Of a tile of C, and how much of k a step has; smaller matrices are one tile."""
+"""Rows and columns of a tile of C, and k of a step; smaller matrices are one tile."""
 
 PAIR = 2
-"""Consecutive k that lie together for bf16 (VNNI)."""
+"""The number of consecutive k that are contiguous in the VNNI layout of bf16."""
 
 SUMS: dict[str, Attribute] = {
     **{"f32": builtin.f32, "bf16": builtin.f32, "f16": builtin.f32},
     **{"f64": builtin.f64, "i8": builtin.i32},
 }
-"""What products of elements are added up in."""
+"""The types in which products of elements are accumulated."""
 
 
 class Matrix:
-    """A memref to make tiles of."""
+    """A memref of rank 2 that tiles are made of."""
 
     def __init__(self, build: Builder, source: SSAValue) -> None:
         type_ = memref_type(source)
@@ -55,7 +55,7 @@ class Matrix:
             self.strides = [v if n is None else n for n, v in zip(known, meta[4:])]
 
     def tile(self, build: Builder, at: Values, shape: Sequence[int]) -> SSAValue:
-        """The tile of ``shape`` at ``at``, in the matrix around a box that has it."""
+        """Make a tile of ``shape`` at ``at``; of a subview in the matrix around it."""
         type_ = xetile.TileType(list(shape), self.element)
         source, box = self.source, self.source.owner
         fits = all(
@@ -68,13 +68,13 @@ class Matrix:
         return build.insert(init)
 
     def tile_shape(self, most: Sequence[int]) -> list[int]:
-        """``most``, or less where the matrix is known to be smaller."""
+        """Return ``most``, or less if the matrix has a smaller static size."""
         sizes = zip(self.sizes, most)
         return [min(s, m) if isinstance(s, int) else m for s, m in sizes]
 
 
 def _is_plain(box: memref.SubviewOp) -> bool:
-    """Whether a box has neighbouring rows and columns of a matrix of known sizes."""
+    """Whether a subview has unit strides, in a matrix of static layout."""
     type_ = memref_type(box.source)
     is_whole = type_.get_num_dims() == 2 and has_static_layout(type_)
     return is_whole and [*box.mixed_strides] == [1, 1]
@@ -83,7 +83,10 @@ def _is_plain(box: memref.SubviewOp) -> bool:
 def loops(
     build: Builder, sizes: Indices, shape: Sequence[int]
 ) -> tuple[Builder, list[SSAValue]]:
-    """Loops over tiles, none over one: a builder inside, and where the tile starts."""
+    """Make loops over tiles; return a builder inside, and the offsets of the tile.
+
+    A dimension with one tile gets no loop.
+    """
     at: list[SSAValue] = []
     for size, step in zip(sizes, shape):
         if isinstance(size, int) and size <= step:
@@ -99,7 +102,7 @@ def loops(
 
 
 def converted(build: Builder, value: SSAValue, element: Attribute) -> SSAValue:
-    """A vector of floats in another type."""
+    """Convert a vector of floats to another type."""
     type_ = vector_type(value)
     if type_.element_type == element:
         return value
@@ -108,7 +111,7 @@ def converted(build: Builder, value: SSAValue, element: Attribute) -> SSAValue:
 
 
 def rows_of_pairs(build: Builder, source: SSAValue) -> SSAValue:
-    """(k / 2, n, 2) as the matrix (k / 2, 2 n)."""
+    """Return a view of (k / 2, n, 2) as the matrix (k / 2, 2 n)."""
     type_, (row, *pair) = memref_type(source), _strides(source)
     if pair != [PAIR, 1]:
         raise VerifyException("the pairs are torn apart")
@@ -129,7 +132,7 @@ def _strides(source: SSAValue) -> list[int]:
 def part(
     build: Builder, source: SSAValue, at: Indices, sizes: Sequence[int], dropped: int
 ) -> SSAValue:
-    """A box of a memref without dimension ``dropped``, which has one element."""
+    """Return a subview of a memref without dimension ``dropped``, which has size 1."""
     strides = _strides(source)
     kept = [dim for dim in range(len(sizes)) if dim != dropped]
     layout = builtin.StridedLayoutAttr(
@@ -210,7 +213,7 @@ def _transpose_matrix(build: Builder, source: Matrix, to: Matrix) -> None:
 
 
 def _pack_pairs(build: Builder, source: SSAValue, to: Matrix) -> None:
-    """Rows (k / 2, 2, n) to (k / 2, n, 2), which is the matrix (k / 2, 2 n)."""
+    """Pack (k / 2, 2, n) to (k / 2, n, 2), which is the matrix (k / 2, 2 n)."""
     pairs, _, columns = memref_type(source).get_shape()
     zero = build.index(0)
     halves = [

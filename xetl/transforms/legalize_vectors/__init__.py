@@ -1,20 +1,20 @@
-"""legalize-vectors: operations of `vector` and views become the front end's forms.
+"""legalize-vectors: rewrite `vector` operations and views to the front end's forms.
 
-Why: texts have vectors of any rank, transfers, contractions and views of views.  A
-backend sees tiles, operations on matrices, gathers by offsets and strided views.
+Why: texts have vectors of any rank, transfers, contractions and views of views. A
+backend supports tiles, operations on matrices, gathers by offsets and strided views.
 
-* accesses.py: loads, stores and transfers: tiles where a tile is like them, else
-  gathers and scatters; transfers.py says which transfer of a matrix is like a tile;
-  reshaped memrefs are `memref.reinterpret_cast`
-* reductions.py: reductions of any dimensions are those of rows or columns of a matrix;
-  contractions are `tile_mma`, or a product for each of a batch
-* shapes.py: transposes and broadcasts of matrices; masks by bounds are comparisons
+* accesses.py: loads, stores and transfers become tiles if possible, else gathers and
+  scatters; transfers.py says which transfer of a matrix can be a tile; reshaped memrefs
+  become `memref.reinterpret_cast`
+* shapes.py: reductions of any dimensions become those of rows or columns of a matrix;
+  contractions become `tile_mma`, or a product for each matrix of a batch; transposes
+  and broadcasts become those of matrices; masks by bounds become comparisons
 
 Before: ``vector.multi_reduction <add>, %v, %a [0] : vector<4x8x16xf32> to ...``
 After:  ``vector.shape_cast`` to ``vector<4x128xf32>``, ``xetile.tile_reduce <add>``
 
-Left alone: what puts elements elsewhere in no such way (extracts, inserts, shuffles,
-transposes of three dimensions): backends do it in registers or through memory.
+Left alone: other operations that move elements (extracts, inserts, shuffles, transposes
+of three dimensions). Backends do these in registers or through memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Vectors in memory become tiles where possible, else offsets for all elements.
+"""Rewrite accesses to vectors in memory: to tiles if possible, else to gathers.
 
-Memrefs that are reshaped are strided views. To MLIR an offset counts from the memory's
-origin, whatever view it is said of.
+Reshaped memrefs become strided views. In MLIR the offset of a view counts from the
+origin of the memory, also in a view of a view.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from xetl.transforms.rewriting import Rule, Values
 
 @record(frozen=True)
 class Layout:
-    """Where the elements of a memref are.
+    """The memory layout of a memref.
 
     Attributes:
-        memory: a memref without dimensions: what ``offset`` counts from.
-        offset: of the first element, in elements.
-        sizes: of each dimension.
-        strides: in elements.
+        memory: a memref without dimensions, which ``offset`` counts from.
+        offset: the offset of the first element, in elements.
+        sizes: the size of each dimension.
+        strides: the strides, in elements.
     """
 
     memory: SSAValue
@@ -51,7 +51,7 @@ class Layout:
 
 
 def layout_of(b: Builder, value: SSAValue) -> Layout:
-    """Where the elements of a memref are; constants where its type knows them."""
+    """Return the layout of a memref; numbers that its type states are constants."""
     type_ = memref_type(value)
     shape = type_.get_shape()
     rank = len(shape)
@@ -63,7 +63,7 @@ def layout_of(b: Builder, value: SSAValue) -> Layout:
 
 
 def offset_of(b: Builder, layout: Layout, indices: Sequence[Index]) -> Index:
-    """How far an element is from the origin of its memory."""
+    """Return the offset of an element from the origin of its memory."""
     offset = layout.offset
     for place, stride in zip(indices, layout.strides):
         offset = b.plus(offset, b.times(place, stride))
@@ -71,7 +71,7 @@ def offset_of(b: Builder, layout: Layout, indices: Sequence[Index]) -> Index:
 
 
 def _collapse_shape(b: Builder, op: memref.CollapseShapeOp) -> Values:
-    """A group of dimensions is as long as all of them, in steps of its last one."""
+    """Merge groups of dimensions: sizes multiply, the last stride is kept."""
     layout = layout_of(b, op.operands[0])
     sizes: list[Index] = []
     strides: list[Index] = []
@@ -84,7 +84,7 @@ def _collapse_shape(b: Builder, op: memref.CollapseShapeOp) -> Values:
 
 
 def _expand_shape(b: Builder, op: memref.ExpandShapeOp) -> Values:
-    """The last dimension of a group goes in steps of the whole, others further."""
+    """Split dimensions: the last one of a group keeps the stride."""
     layout = layout_of(b, op.operands[0])
     sizes: list[Index] = list(op.sizes)
     strides: list[Index] = [1] * len(sizes)
@@ -103,7 +103,7 @@ def _view(
     sizes: Sequence[Index],
     strides: Sequence[Index],
 ) -> Values:
-    """A view of the same first element, with the type of the result of ``op``."""
+    """Make a view at the same first element, of the result type of ``op``."""
     type_ = memref_type(op.results[0])
     known = strides_of(type_) or [None] * len(sizes)
     sizes = [n if n >= 0 else size for n, size in zip(type_.get_shape(), sizes)]
@@ -120,7 +120,7 @@ def _view(
 
 
 def _dim(b: Builder, op: memref.DimOp) -> Values | None:
-    """The size of a dimension whose number is computed: one of all sizes."""
+    """Select the size of a dimension whose number is not constant."""
     if constant_index(op.index) is not None:
         return None
     found, *others = layout_of(b, op.source).sizes
@@ -130,7 +130,7 @@ def _dim(b: Builder, op: memref.DimOp) -> Values | None:
 
 
 def _alloc(b: Builder, op: memref.AllocOp | memref.AllocaOp) -> Values | None:
-    """Sizes that are constants belong into the type."""
+    """Move constant sizes of an allocation into its type."""
     sizes = [constant_index(size) for size in op.dynamic_sizes]
     if not sizes or None in sizes:
         return None
@@ -143,13 +143,13 @@ def _alloc(b: Builder, op: memref.AllocOp | memref.AllocaOp) -> Values | None:
 
 @record(frozen=True)
 class Window:
-    """Where the elements of a vector are.
+    """The elements of a vector in memory.
 
     Attributes:
-        memory: a memref without dimensions: what ``offset`` counts from.
-        offset: of the first element, in elements.
-        strides: for each dimension of the vector.
-        mask: the elements that are in memory and wanted, as a matrix; None: all.
+        memory: a memref without dimensions, which ``offset`` counts from.
+        offset: the offset of the first element, in elements.
+        strides: the stride of each dimension of the vector.
+        mask: a matrix, true for the elements to access; None: all.
     """
 
     memory: SSAValue
@@ -160,7 +160,7 @@ class Window:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether a tile has just these elements."""
+        """Whether one tile has exactly these elements."""
         is_flat = len(self.shape) > 0 and all(n == 1 for n in self.shape[:-2])
         return self.mask is None and is_flat
 
@@ -168,7 +168,7 @@ class Window:
 def _window(
     b: Builder, op: Any, shape: tuple[int, ...], mask: SSAValue | None = None
 ) -> Window:
-    """A vector along the last dimensions of a memref; what is wanted lies inside."""
+    """Return the window of a vector along the last dimensions, all in bounds."""
     layout = layout_of(b, op.base)
     offset = offset_of(b, layout, op.indices)
     strides = layout.strides[len(layout.strides) - len(shape) :]
@@ -183,14 +183,14 @@ def strided_view(
     sizes: Sequence[Index],
     strides: Sequence[Index],
 ) -> SSAValue:
-    """Some elements of a memref as a memref of their own.
+    """Return a strided view of a memref.
 
     Args:
-        offset: of the first element from the origin of the memory, in elements.
+        offset: the first element's offset from the origin of the memory, in elements.
     """
     type_ = memref_type(memory)
-    # A row-major tile may not lie where rows are known to have gaps; nobody but its
-    # verifier asks.
+    # The verifier refuses a row-major tile if a static stride says that rows have
+    # gaps. Nothing else needs static strides here.
     mixed = [s if isinstance(s, int) and s == 1 else b.index(s) for s in strides]
     is_shared = memory_space_of(type_) == SHARED
     space = type_.memory_space if is_shared else NoneAttr()
@@ -204,7 +204,7 @@ def matrix_tile(
     shape: tuple[int, int],
     strides: Sequence[Index],
 ) -> SSAValue:
-    """A tile of some rows and columns of a memref: see `strided_view`."""
+    """Make a tile of some rows and columns of a memref: see `strided_view`."""
     base = strided_view(b, memory, offset, shape, strides)
     type_ = memref_type(base)
     where = xetile.TileAttr(memory_space=memory_space_of(type_) or 0)
@@ -213,13 +213,18 @@ def matrix_tile(
 
 
 def _tile(b: Builder, window: Window) -> SSAValue:
-    """A tile of the elements of a window that `is_matrix`."""
+    """Make a tile of the elements of a window that `is_matrix`."""
     shape, strides = shapes.matrix_shape(window.shape), (0, *window.strides)[-2:]
     return matrix_tile(b, window.memory, window.offset, shape, strides)
 
 
-def _scattered_tile(b: Builder, window: Window, offsets: SSAValue) -> SSAValue:
-    """A tile of elements at offsets from the first one of a window."""
+def _scattered(
+    b: Builder, window: Window, offsets: SSAValue | None
+) -> tuple[SSAValue, SSAValue]:
+    """Make a tile of elements at offsets from the first of a window, and a mask."""
+    if offsets is None:
+        offsets = _offsets(b, window)
+    mask = shapes.all_of(b, window.mask, shapes.matrix_shape(window.shape))
     base = strided_view(b, window.memory, window.offset, (ENDLESS,), (1,))
     memory, shape = memref_type(base), shape_of(offsets.type)
     where = xetile.TileAttr(scattered=True, memory_space=memory_space_of(memory) or 0)
@@ -227,11 +232,11 @@ def _scattered_tile(b: Builder, window: Window, offsets: SSAValue) -> SSAValue:
     tile = xetile.InitTileOp(
         base, [], type_, sizes=[ENDLESS], strides=[1], indices=offsets
     )
-    return b.insert(tile)
+    return b.insert(tile), mask
 
 
 def _offsets(b: Builder, window: Window) -> SSAValue:
-    """How far each element of a window is from the first; a matrix of indices."""
+    """Return the offset of each element from the first one, as a matrix of indices."""
     matrix = shapes.matrix_shape(window.shape)
     total: SSAValue | None = None
     for dim, stride in enumerate(window.strides):
@@ -245,7 +250,7 @@ def _offsets(b: Builder, window: Window) -> SSAValue:
 
 
 def _times(b: Builder, places: SSAValue, stride: Index) -> SSAValue:
-    """Each of some places times a stride."""
+    """Multiply positions by a stride."""
     if isinstance(stride, int) and stride == 1:
         return places
     steps = b.insert(vector.BroadcastOp(b.index(stride), places.type))
@@ -258,17 +263,15 @@ def _read(
     """Load a window.
 
     Args:
-        offsets: of its elements; None: its strides say it.
-        other: the matrix of what stands where the mask is not set.
+        offsets: the offsets of its elements; None: they follow from its strides.
+        other: a matrix of the values where the mask is false.
     """
     if offsets is None and window.is_matrix:
         return shapes.cast(
             b, b.insert(xetile.LoadTileOp(_tile(b, window))), window.shape
         )
-    if offsets is None:
-        offsets = _offsets(b, window)
-    mask = shapes.all_of(b, window.mask, shapes.matrix_shape(window.shape))
-    found = b.insert(xetile.LoadGatherOp(_scattered_tile(b, window, offsets), mask))
+    tile, mask = _scattered(b, window, offsets)
+    found = b.insert(xetile.LoadGatherOp(tile, mask))
     if other is not None and window.mask is not None:
         found = b.insert(arith.SelectOp(mask, found, other))
     return shapes.cast(b, found, window.shape)
@@ -282,10 +285,8 @@ def _write(
     if offsets is None and window.is_matrix:
         b.add(xetile.StoreTileOp(value, _tile(b, window)))
         return []
-    if offsets is None:
-        offsets = _offsets(b, window)
-    mask = shapes.all_of(b, window.mask, shapes.matrix_shape(window.shape))
-    b.add(xetile.StoreScatterOp(value, mask, _scattered_tile(b, window, offsets)))
+    tile, mask = _scattered(b, window, offsets)
+    b.add(xetile.StoreScatterOp(value, mask, tile))
     return []
 
 
@@ -316,7 +317,7 @@ def _maskedstore(b: Builder, op: vector.MaskedstoreOp) -> Values:
 def _indexed(
     b: Builder, op: vector.GatherOp | vector.ScatterOp
 ) -> tuple[Window, SSAValue]:
-    """From where on, and the offsets: indices along the last dimension."""
+    """Return the window, and the offsets from indices along the last dimension."""
     shape = shape_of(op.index_vec.type)
     layout = layout_of(b, op.base)
     offset = offset_of(b, layout, op.indices)
@@ -344,7 +345,7 @@ def _scatter(b: Builder, op: vector.ScatterOp) -> Values:
 
 
 def _transfer(b: Builder, op: transfers.Transfer, shape: tuple[int, ...]) -> Window:
-    """A window along any dimensions, of which some may reach outside."""
+    """Return the window of a transfer, whose dimensions may be out of bounds."""
     layout = layout_of(b, op.base)
     dims = [
         each.position if isinstance(each, AffineDimExpr) else None

@@ -1,10 +1,10 @@
-"""Vectors of any rank as matrices: casts, transposes, broadcasts, reductions, products.
+"""Rewrite vectors of any rank as matrices.
 
-A mask by bounds is a comparison of the places of elements.
+The rules cover casts, transposes, broadcasts, reductions and products. A mask by bounds
+becomes a comparison of the positions of elements.
 
-With a batch, a dimension that all three have, what is left of a contraction is one of
-(b, m, k) x (b, k, n) -> (b, m, n) with all of the batch in one dimension: backends loop
-or repeat.
+A contraction with batch dimensions (which both sides and the result have) becomes
+(b, m, k) x (b, k, n) -> (b, m, n), with one batch dimension: backends loop or repeat.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from xetl.transforms.rewriting import Rule, Values
 
 
 def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Rows and columns of a vector of any rank: its last dimension is a row."""
+    """Return rows and columns of a vector of any rank: its last dimension is a row."""
     return prod(shape[:-1]), prod(shape[-1:])
 
 
 def cast(b: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """The elements of a vector, row by row, in another shape."""
+    """Reshape a vector, in row-major order."""
     type_ = vector_type(value)
     if type_.get_shape() == tuple(shape):
         return value
@@ -46,12 +46,12 @@ def cast(b: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
 
 
 def as_matrix(b: Builder, value: SSAValue) -> SSAValue:
-    """The vector as rows and columns."""
+    """Reshape a vector to its `matrix_shape`."""
     return cast(b, value, matrix_shape(shape_of(value.type)))
 
 
 def permuted(b: Builder, value: SSAValue, dims: Sequence[int]) -> SSAValue:
-    """The vector with its dimensions in another order."""
+    """Permute the dimensions of a vector."""
     found = _as_matrix_transpose(b, value, dims)
     return b.insert(vector.TransposeOp(value, list(dims))) if found is None else found
 
@@ -59,10 +59,10 @@ def permuted(b: Builder, value: SSAValue, dims: Sequence[int]) -> SSAValue:
 def _as_matrix_transpose(
     b: Builder, value: SSAValue, dims: Sequence[int]
 ) -> SSAValue | None:
-    """`permuted` by casts and the transpose of a matrix; None if that is not enough."""
+    """Permute by casts and a matrix transpose. Return None if that is impossible."""
     shape = shape_of(value.type)
     result = [shape[dim] for dim in dims]
-    # Dimensions that follow each other in the source, too, but for sizes of 1.
+    # Runs of dimensions that are also adjacent in the source, ignoring sizes of 1.
     runs: list[list[int]] = []
     for dim in [dim for dim in dims if shape[dim] > 1]:
         last = runs[-1][-1] if runs else dim
@@ -80,9 +80,9 @@ def _as_matrix_transpose(
 
 
 def broadcasted(b: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue | None:
-    """New dimensions in front, and those of size 1, repeat what is there.
+    """Broadcast a vector along new leading dimensions and those of size 1.
 
-    None if it is not one row or one column that is repeated.
+    Return None unless one row or one column is repeated.
     """
     have = shape_of(source.type)
     have = (*[1] * (len(shape) - len(have)), *have)
@@ -95,13 +95,13 @@ def broadcasted(b: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue 
 
 
 def transpose(b: Builder, op: vector.TransposeOp) -> Values | None:
-    """Dimensions that change places, as rows that become columns if they are that."""
+    """Rewrite a transpose as the transpose of a matrix, if that is possible."""
     found = _as_matrix_transpose(b, op.source, op.dims)
     return None if found is None else [found]
 
 
 def broadcast(b: Builder, op: vector.BroadcastOp) -> Values | None:
-    """A row, a column or one element is repeated; a number stays what it was."""
+    """Rewrite the broadcast of a row, a column or one element; a scalar's stays."""
     if not is_vector(op.source.type):
         return None
     found = broadcasted(b, op.source, shape_of(op.result.type))
@@ -109,9 +109,9 @@ def broadcast(b: Builder, op: vector.BroadcastOp) -> Values | None:
 
 
 def places_along(b: Builder, shape: Sequence[int], dim: int) -> SSAValue:
-    """The place along a dimension of each element of a vector, as row or column.
+    """Return the position of each element along a dimension, as a row or column.
 
-    It is one of the matrix that has the vector's elements; `spread` repeats it.
+    The row or column belongs to the vector's matrix; `spread` repeats it.
     """
     rows, columns = matrix_shape(shape)
     if dim == len(shape) - 1:
@@ -125,18 +125,18 @@ def places_along(b: Builder, shape: Sequence[int], dim: int) -> SSAValue:
 
 
 def compared(b: Builder, predicate: str, places: SSAValue, bound: Index) -> SSAValue:
-    """Compare each of some places with one bound."""
+    """Compare positions with one bound."""
     limit = b.insert(vector.BroadcastOp(b.index(bound), places.type))
     return b.insert(arith.CmpiOp(predicate, places, limit))
 
 
 def all_of(b: Builder, mask: SSAValue | None, shape: tuple[int, int]) -> SSAValue:
-    """A mask of a matrix; None: of all its elements."""
+    """Return the mask of a matrix, all true if ``mask`` is None."""
     return b.constant(1, VectorType(i1, list(shape))) if mask is None else mask
 
 
 def _mask(b: Builder, op: vector.CreateMaskOp | vector.ConstantMaskOp) -> Values:
-    """The corner of a vector that has these sizes; sizes may be negative."""
+    """Rewrite a mask by bounds, which may be negative, as comparisons."""
     shape = shape_of(op.result.type)
     matrix = matrix_shape(shape)
     whole: SSAValue | None = None
@@ -149,10 +149,10 @@ def _mask(b: Builder, op: vector.CreateMaskOp | vector.ConstantMaskOp) -> Values
 
 
 def reduced(b: Builder, value: SSAValue, kind: str, dims: Sequence[int]) -> SSAValue:
-    """Reduce some dimensions: a matrix with what remains, row by row.
+    """Reduce some dimensions; return the remaining elements as a row-major matrix.
 
-    Reduced dimensions at the end are the columns of a matrix.  Those before come first
-    and are reduced first: see `LEADING`.
+    Trailing reduced dimensions are the columns of a matrix. All others are moved to
+    the front and reduced first: see `LEADING`.
     """
     shape, element = shape_of(value.type), element_type(value.type)
     gone = [dim for dim, size in enumerate(shape) if dim in dims and size > 1]
@@ -179,7 +179,7 @@ def reduced(b: Builder, value: SSAValue, kind: str, dims: Sequence[int]) -> SSAV
 
 
 def _over_leading(b: Builder, value: SSAValue, kind: str, count: int) -> SSAValue:
-    """Reduce the first dimensions of a vector: a matrix with what remains."""
+    """Reduce the first dimensions of a vector; return the rest as a matrix."""
     shape, element = shape_of(value.type), element_type(value.type)
     depth, columns = prod(shape[:count]), shape[-1]
     rows = prod(shape) // depth // columns
@@ -191,17 +191,17 @@ def _over_leading(b: Builder, value: SSAValue, kind: str, count: int) -> SSAValu
 
 
 LEADING = (0,)
-"""The dimensions of the one `vector.multi_reduction` that is left to backends.
+"""The dimensions of the only form of `vector.multi_reduction` that backends get.
 
-It reduces the first of three dimensions and starts from the identity: matrices are
-combined, element by element or as rows of a longer matrix.
+It reduces the first of three dimensions and starts from the identity: backends combine
+matrices element by element, or as rows of a longer matrix.
 """
 
 
 def _reduce(
     b: Builder, op: vector.ReductionOp | vector.MultiReductionOp, dims: Sequence[int]
 ) -> Values:
-    """Reduce, then combine with ``acc``: that is an operation of its own."""
+    """Reduce, then combine with ``acc`` by a separate operation."""
     kind, result = op.kind.kind, op.result.type
     value = reduced(b, op.source, kind, dims)
     if is_vector(result):
@@ -221,7 +221,7 @@ def multi_reduction(b: Builder, op: vector.MultiReductionOp) -> Values | None:
 
 
 def _is_identity(op: vector.MultiReductionOp) -> bool:
-    """Whether a reduction starts from a constant that changes nothing."""
+    """Whether a reduction starts from the identity of its kind."""
     type_, start = op.acc.type, op.acc.owner
     neutral = identity_of(op.kind.kind, element_type(type_))
     return isinstance(start, arith.ConstantOp) and start.value == make_splat(
@@ -230,12 +230,12 @@ def _is_identity(op: vector.MultiReductionOp) -> bool:
 
 
 BATCHED = ((0, 1, 3), (0, 3, 2), (0, 1, 2))
-"""Which of (b, m, n, k) the dimensions of lhs, rhs and acc are."""
+"""The dimensions of (b, m, n, k) that lhs, rhs and acc have, in order."""
 _ITERATORS = ("parallel", "parallel", "parallel", "reduction")
 
 
 def contract(b: Builder, op: vector.ContractOp) -> Values | None:
-    """Bring the dimensions of all sides in order, and sum up what only one side has."""
+    """Permute the dimensions of all operands; sum over those that only one side has."""
     if op.kind.kind != "add":
         raise VerifyException(f"products are added, not combined by `{op.kind.kind}`")
     lhs, rhs, acc = op.maps
@@ -271,7 +271,7 @@ def contract(b: Builder, op: vector.ContractOp) -> Values | None:
 
 
 def _addend(b: Builder, op: vector.ContractOp, dims: Sequence[int]) -> SSAValue:
-    """What products are added to, its dimensions in order."""
+    """Return the accumulator with its dimensions in order."""
     if is_vector(op.acc.type):
         return permuted(b, op.acc, dims)
     return b.insert(vector.BroadcastOp(op.acc, VectorType(op.acc.type, [1, 1])))
@@ -280,7 +280,7 @@ def _addend(b: Builder, op: vector.ContractOp, dims: Sequence[int]) -> SSAValue:
 def _ordered(
     b: Builder, value: SSAValue, dims: Sequence[int], wanted: Sequence[int]
 ) -> SSAValue:
-    """A side with its dimensions in order; what nobody else has is summed up."""
+    """Permute the dimensions of one side; sum over those that no other operand has."""
     alone = [place for place, dim in enumerate(dims) if dim not in wanted]
     if alone:
         shape = vector_type(value).get_shape()

@@ -1,8 +1,8 @@
-"""Transfers of matrices as loads and stores of tiles.
+"""Rewrite transfers of matrices as loads and stores of tiles.
 
-A view of a part of a matrix becomes a tile of the matrix (XeTile RFC, appendix 1:
-"subview maps to init_tile"), but only where the transfer cannot leave the view: what
-lies beyond its edge is padding, not the rest of the matrix.
+A subview of a matrix becomes a tile of the matrix (XeTile RFC, appendix 1: "subview
+maps to init_tile"), but only if the transfer cannot leave the view: elements beyond the
+view's edge are padding, not the rest of the matrix.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Transfer = vector.TransferReadOp | vector.TransferWriteOp
 
 @record(frozen=True)
 class Window:
-    """Where a transfer goes: from ``offsets`` on in a matrix of ``base``.
+    """The region of a transfer: from ``offsets`` on in a matrix of ``base``.
 
-    ``is_turned``: the rows of the vector are the columns of the matrix.
+    ``is_turned``: whether rows of the vector are columns of the matrix.
     """
 
     base: SSAValue
@@ -39,7 +39,7 @@ class Window:
 
 
 def read(build: Builder, op: vector.TransferReadOp) -> Values | None:
-    """A transfer from memory becomes a load, turned if the map says so."""
+    """Rewrite a read as a load, and a transpose if the map swaps rows and columns."""
     padding = _padding(op)
     window = _window(op, vector_type(op.result).get_shape()) if padding else None
     if window is None or padding is None:
@@ -51,7 +51,7 @@ def read(build: Builder, op: vector.TransferReadOp) -> Values | None:
 
 
 def write(build: Builder, op: vector.TransferWriteOp) -> Values | None:
-    """A transfer to memory becomes a store, turned if the map says so."""
+    """Rewrite a write as a store, after a transpose if the map swaps dimensions."""
     window = _window(op, vector_type(op.value).get_shape())
     if window is None:
         return None
@@ -62,7 +62,7 @@ def write(build: Builder, op: vector.TransferWriteOp) -> Values | None:
     return []
 
 
-# What is outside --------------------------------------------------------------------
+# Padding ----------------------------------------------------------------------------
 
 
 @record(frozen=True)
@@ -71,30 +71,30 @@ class _Padding:
 
 
 def _padding(op: vector.TransferReadOp) -> _Padding | None:
-    """The constant outside of the memory; None if it is none."""
+    """Return the constant padding. Return None if it is not constant."""
     if all(_flags(op)):
         return _Padding(None)
     constant = op.padding.owner
     if not isinstance(constant, arith.ConstantOp):
         return None
     number = splat_value(constant.value)
-    # Of zeros only the positive one is what a load gives anyway.
+    # A load pads with positive zero by default, but not with negative zero.
     is_default = str(number) in ("0", "0.0")
     return _Padding(None if is_default else constant.value)
 
 
 def _flags(op: Transfer) -> list[bool]:
-    """For each dimension of the vector whether it is known to stay inside."""
+    """Return for each dimension of the vector whether it is known to be in bounds."""
     flags = op.in_bounds
     assert is_array(flags)
     return [isinstance(f, IntegerAttr) and bool(f.value.data) for f in flags]
 
 
-# Where ------------------------------------------------------------------------------
+# Windows ----------------------------------------------------------------------------
 
 
 def _window(op: Transfer, shape: Sequence[int]) -> Window | None:
-    """The window of a transfer of a matrix; None if no tile is like it."""
+    """Return the window of a transfer of a matrix. Return None if no tile can do it."""
     turned = _is_turned(op)
     if op.mask is not None or turned is None:
         return None
@@ -107,7 +107,7 @@ def _window(op: Transfer, shape: Sequence[int]) -> Window | None:
     type_ = xetile.TileType(
         (rows, columns), element, xetile.TileAttr(order=order, memory_space=space)
     )
-    # The base and the offsets in it, as far up as the views allow.
+    # The outermost base that the views allow, and the offsets in it.
     base: SSAValue = op.base
     offsets = tuple(known(index) for index in op.indices)
     build = Builder.before(op)
@@ -123,7 +123,7 @@ def _window(op: Transfer, shape: Sequence[int]) -> Window | None:
 
 
 def _is_turned(op: Transfer) -> bool | None:
-    """Whether the map swaps rows and columns; None if it is another one."""
+    """Return whether the map swaps rows and columns. Return None for other maps."""
     results = op.permutation_map.data.results
     dims = [e.position for e in results if isinstance(e, AffineDimExpr)]
     rank = memref_type(op.base).get_num_dims()
@@ -134,7 +134,7 @@ def _is_turned(op: Transfer) -> bool | None:
 
 
 def _order(base: SSAValue) -> tuple[int, int] | None:
-    """Which dimension of the matrix is contiguous; None if neither is known to be."""
+    """Return the order by the contiguous dimension. Return None if none is known."""
     strides = strides_of(memref_type(base))
     if strides is None:
         return None
@@ -144,7 +144,7 @@ def _order(base: SSAValue) -> tuple[int, int] | None:
 
 
 def _fits(base: SSAValue, offsets: Sequence[Index], shape: Sequence[int]) -> bool:
-    """Whether all of the window lies in the memory, whatever its edges are."""
+    """Whether the whole window is known to be in bounds."""
     sizes = memref_type(base).get_shape()[-2:]
     return all(
         isinstance(offset, int) and offset >= 0 and offset + extent <= size
@@ -153,7 +153,7 @@ def _fits(base: SSAValue, offsets: Sequence[Index], shape: Sequence[int]) -> boo
 
 
 def _is_plain(view: memref.SubviewOp) -> bool:
-    """Whether a view keeps all dimensions, and every element of them."""
+    """Whether a view keeps all dimensions, with unit strides."""
     ranks = {memref_type(v).get_num_dims() for v in (view.source, view.result)}
     return len(ranks) == 1 and set(view.mixed_strides) == {1}
 
@@ -165,7 +165,7 @@ def _tile(window: Window, build: Builder) -> SSAValue:
 
 
 def _extents(base: SSAValue, build: Builder) -> tuple[Sequence[Index], Sequence[Index]]:
-    """Sizes and strides that the type of the memory does not say."""
+    """Return sizes and strides if the type of the memory does not state them."""
     type_ = memref_type(base)
     if has_static_layout(type_):
         return (), ()

@@ -1,16 +1,16 @@
-"""Put a barrier where subgroups, or lanes of one, would otherwise race.
+"""Insert barriers where subgroups, or lanes of one subgroup, would race.
 
-*What*: ``gpu.barrier`` between two operations that different subgroups do to the same
-memory, one of which writes, unless a barrier stands between them already. The lanes of
-one subgroup take it too: what compiles SPIR-V looks at one lane, and may move its load
-before a store of another.
-*Why*: at workgroup level operations happen one after the other, whoever owns which
-part; subgroups run each at its own pace.  What a subgroup does to its own elements is
-in order anyway, so a GEMM, or a softmax in place, needs no barrier.
-*How*: the accesses since the last barrier are followed through the kernel, around loops
-until nothing new comes.  A barrier goes before the access that needs it; for what was
-done ahead of a loop, before the loop, so it is waited for once.  All subgroups take the
-same branches and loops here, as a workgroup is one program.
+*What*: insert ``gpu.barrier`` between two accesses of different subgroups to the same
+memory, one of which writes, unless there is a barrier between them already. A single
+subgroup needs the barrier for its lanes, too: a SPIR-V compiler looks at one lane, and
+may move its load before a store of another lane.
+*Why*: at workgroup level operations happen in program order, but subgroups run at
+different speeds. A subgroup accesses its own elements in order, so a GEMM, or a softmax
+in place, needs no barrier.
+*How*: track the accesses since the last barrier through the kernel, and through loops
+until a fixed point. A barrier goes before the access that needs it. For accesses ahead
+of a loop it goes before the loop, so it runs only once. All subgroups take the same
+branches and loops here, as a workgroup is one program.
 
 before: store_tile %v, %t : rows        after: store_tile %v, %t : rows
         %w = load_tile %u : columns             gpu.barrier
@@ -61,7 +61,7 @@ class Owners:
     first_only: bool
 
     def are_those_of(self, other: Owners) -> bool:
-        """Whether each element is touched by one subgroup, the same in both."""
+        """Whether one subgroup touches each element, the same one in both."""
         if self.shape != other.shape:
             return False
         if self.layout == other.layout and self.first_only and other.first_only:
@@ -77,13 +77,13 @@ class Owners:
 
 @record(frozen=True)
 class Access:
-    """One operation on one memory.
+    """An access of one operation to memory.
 
     Attributes:
         kind: READ, WRITE or ATOMIC.
         roots: the memories it may touch.
         where: the block it touches; None: any part.
-        owners: who does; None: not known, all or one of them.
+        owners: the subgroups that touch it; None: not known, all or one of them.
     """
 
     op: Operation
@@ -109,13 +109,13 @@ class Access:
         return not mine.are_those_of(others)
 
     def before(self, loop: Operation) -> Access:
-        """The same in the turns of a loop before this one."""
+        """Return the access as it was in earlier iterations of a loop."""
         where = None if self.where is None else self.where.before(loop)
         return replace(self, where=where)
 
 
 def _commute(left: Access, right: Access) -> bool:
-    """Whether both update, in one way, and nobody looks at what was there."""
+    """Whether both are atomics of one kind, whose results are not used."""
     ops = left.op, right.op
     return (
         all(isinstance(op, xetile.AtomicRmwTileOp | memref.AtomicRmwOp) for op in ops)
@@ -143,7 +143,7 @@ _TILES: dict[type[Operation], str] = {
 
 
 def accesses_of(op: Operation) -> Iterator[Access]:
-    """What an operation without regions does to memory that subgroups share."""
+    """Yield the accesses of an operation without regions to memory that is shared."""
     kind = _TILES.get(type(op))
     if kind is not None:
         access: Any = op
@@ -163,7 +163,7 @@ def _tile_access(op: Operation, tile: SSAValue, kind: str) -> Access:
 
 
 def _plain_accesses(op: Operation) -> Iterator[Access]:
-    """Of elements and vectors in memory: stored by one subgroup, loaded by all."""
+    """Yield accesses to elements and vectors: one subgroup stores, all load."""
     effects = {effect.kind for effect in get_effects(op) or ()}
     effects &= {MemoryEffectKind.READ, MemoryEffectKind.WRITE}
     bases = [v for v in op.operands if is_memref(v.type) and not is_private(v)]
@@ -177,7 +177,7 @@ def _plain_accesses(op: Operation) -> Iterator[Access]:
 
 
 Pending: TypeAlias = frozenset[Access]
-"""What some subgroup may still be doing, as no barrier has come since."""
+"""Accesses since the last barrier, which some subgroup may still be doing."""
 _NOTHING: Pending = frozenset()
 
 
@@ -190,7 +190,7 @@ class PlaceBarriersPass(Pass):
 
 
 def _place(block: Block, pending: Pending) -> Pending:
-    """Add barriers to a block; gives what is pending at its end."""
+    """Add barriers to a block; return the pending accesses at its end."""
     for op in list(block.ops):
         pending = _place_at(op, pending)
     return pending
@@ -204,7 +204,7 @@ def _place_at(op: Operation, pending: Pending) -> Pending:
         skipped = _NOTHING if len(ends) == 2 else pending
         return skipped.union(*ends)
     if op.regions:
-        # First what the turns of a loop do to one another, then what came before it.
+        # First conflicts between iterations of a loop, then with accesses before it.
         _around(op, _NOTHING)
         clashes, _ = _follow([op], pending)
         if clashes:
@@ -219,9 +219,9 @@ def _place_at(op: Operation, pending: Pending) -> Pending:
 
 
 def _around(op: Operation, pending: Pending) -> Pending:
-    """Turn by turn until nothing new is pending; gives what is at the end.
+    """Iterate until no new access is pending; return the pending ones at the end.
 
-    The regions of a loop follow one another: a while tests, and may end after that.
+    The regions of a loop run in order: a while tests first, and may end after the test.
     """
     entry = pending
     while True:
@@ -237,7 +237,7 @@ def _around(op: Operation, pending: Pending) -> Pending:
 
 
 def _follow(ops: Iterable[Operation], pending: Pending) -> tuple[bool, Pending]:
-    """Whether operations clash with ``pending``, and what of it is left after them."""
+    """Return whether operations conflict with ``pending``, and those pending after."""
     for op in ops:
         if isinstance(op, gpu.BarrierOp):
             return False, _NOTHING

@@ -1,4 +1,4 @@
-"""Compares the regions of memory that two accesses touch."""
+"""Compare the regions of memory that two accesses touch."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class AccessRegion:
     """A block of a matrix.
 
     Attributes:
-        matrix: what all blocks of it have in common: the base, sizes and strides; or
-            a tile that nothing more is known of.
-        begins: where it begins along each dimension.
-        shape: as many entries; leading dimensions of the base have one element.
+        matrix: the base, sizes and strides, which all blocks of a matrix share; or the
+            tile if these are not known.
+        begins: where the block begins along each dimension.
+        shape: its extents; along leading dimensions of the base there is one element.
     """
 
     matrix: tuple[Index, ...]
@@ -44,9 +44,9 @@ class AccessRegion:
         return any(are_apart(*each) for each in pairs)
 
     def before(self, loop: Operation) -> AccessRegion | None:
-        """The same block in the turns of a loop before this one.
+        """Return the region of the block in earlier iterations of a loop.
 
-        None: nothing is known of it.
+        Return None if nothing is known of it.
         """
         if all(is_outside(each, loop) for each in self.matrix):
             begins = tuple(before(begin, loop) for begin in self.begins)
@@ -60,14 +60,14 @@ class AccessRegion:
 
 
 def _stepped(begin: Begin, step: int, loop: Operation) -> Begin:
-    """Of a tile that moves: its own offset must not move as well."""
+    """Add the step of a moving tile. Return None if the offset changes as well."""
     if isinstance(begin, Offset) and is_outside(begin.symbol, loop):
         return replace(begin, step=step)
     return None
 
 
 def _steps_of_tile(tile: Index, loop: Operation) -> tuple[int, ...] | None:
-    """By how much a loop moves a tile that it carries."""
+    """Return by how much a loop moves a tile that it carries, or None if unknown."""
     if not isinstance(tile, BlockArgument) or not isinstance(loop, scf.ForOp):
         return None
     if tile.block is not loop.body.block:
@@ -84,10 +84,10 @@ def _steps_of_tile(tile: Index, loop: Operation) -> tuple[int, ...] | None:
 
 
 def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
-    """Where a tile lies; None where its elements lie anywhere.
+    """Return the region of a tile. Return None for a scattered tile.
 
     Args:
-        count: how many of its width a load takes, one beside the other.
+        count: how many tiles, side by side, one load takes.
     """
     type_ = tile_type(tile)
     if type_.scattered:
@@ -99,7 +99,7 @@ def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
     if isinstance(op := tile.owner, InitTileOp):
         matrix = (op.source, *op.mixed_sizes, *op.mixed_strides)
         begins = [offset_of(each) for each in op.mixed_offsets]
-    # Tiles of matrices in batches move in the last two dimensions.
+    # Tiles of batched matrices move in the last two dimensions.
     for steps in [each.mixed_offsets for each in reversed(moves)]:
         last = begins[-len(steps) :]
         begins[-len(steps) :] = [added(begin, step) for begin, step in zip(last, steps)]
@@ -109,12 +109,12 @@ def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
 
 @record(frozen=True)
 class Offset:
-    """``symbol + constant``, in elements; in earlier turns of a loop some steps less.
+    """``symbol + constant``, in elements; or this minus some steps of a loop.
 
     Attributes:
-        symbol: None: there is only a constant.
-        constant: is added to it.
-        step: not 0: any number of these, at least one, are subtracted.
+        symbol: a value; None: there is only a constant.
+        constant: the number added to it.
+        step: if not 0, one or more of these steps are subtracted.
     """
 
     symbol: SSAValue | None
@@ -124,12 +124,12 @@ class Offset:
 
 @record(frozen=True)
 class Residue:
-    """What differs from ``symbol + constant`` by a multiple of ``modulus``.
+    """A number that differs from ``symbol + constant`` by a multiple of ``modulus``.
 
     Attributes:
-        symbol: None: there is only a constant.
-        constant: is added to it.
-        modulus: 0: it is equal.
+        symbol: a value; None: there is only a constant.
+        constant: the number added to it.
+        modulus: 0: the number equals the sum.
     """
 
     symbol: SSAValue | None
@@ -138,14 +138,14 @@ class Residue:
 
 
 _MOST_TURNS = 16
-"""Of a ring of buffers: in a longer one turns are not told from one another."""
+"""The longest ring of buffers in which iterations can be distinguished."""
 
 Begin: TypeAlias = Offset | Residue | None
 """None: nothing is known."""
 
 
 def offset_of(index: Index) -> Offset:
-    """An index as a sum; constants that were added are seen."""
+    """Return an index as the sum of a value and a constant."""
     constant = 0
     while not isinstance(index, int):
         number = integer_of(index)
@@ -161,7 +161,7 @@ def offset_of(index: Index) -> Offset:
 
 
 def _constant_term(value: SSAValue) -> tuple[SSAValue, int] | None:
-    """``x + 4`` as x and 4; None: it is no such sum."""
+    """Return x and 4 for ``x + 4``. Return None for other values."""
     op = value.owner
     if isinstance(op, arith.AddiOp):
         for inner, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -172,7 +172,7 @@ def _constant_term(value: SSAValue) -> tuple[SSAValue, int] | None:
 
 
 def added(begin: Begin, more: Index) -> Begin:
-    """Further on by ``more``."""
+    """Add ``more`` to a begin. Return None if the sum has two symbols."""
     other = offset_of(more)
     if not isinstance(begin, Offset) or None not in (begin.symbol, other.symbol):
         return None
@@ -180,7 +180,7 @@ def added(begin: Begin, more: Index) -> Begin:
 
 
 def _residue_of(begin: Begin) -> Residue | None:
-    """What is known of it modulo something: of a ring of buffers, say."""
+    """Return a begin as a residue, as in a ring of buffers, or None if unknown."""
     if begin is None or isinstance(begin, Residue):
         return begin
     if begin.step:
@@ -194,19 +194,20 @@ def _residue_of(begin: Begin) -> Residue | None:
 
 
 def _modulus_of(value: SSAValue | None) -> tuple[SSAValue, int] | None:
-    """``s mod 128`` as s and 128; None: it is no such value."""
+    """Return s and 128 for ``s mod 128``. Return None for other values."""
     op = None if value is None else value.owner
     if not isinstance(op, arith.RemuiOp | arith.RemsiOp):
         return None
     modulus = integer_of(op.rhs) or 0
-    # A negative number counts from 2^64 down: only powers of two do not mind.
+    # An unsigned remainder reads a negative number as 2^64 less its absolute value:
+    # this keeps residues only modulo a power of two.
     if modulus <= 0 or (type(op) is arith.RemuiOp and modulus & (modulus - 1)):
         return None
     return op.lhs, modulus
 
 
 def are_apart(a: Begin, m: int, b: Begin, n: int) -> bool:
-    """Whether ``m`` elements from ``a`` on are none of ``n`` from ``b`` on."""
+    """Whether ``m`` elements from ``a`` on and ``n`` from ``b`` on are disjoint."""
     if isinstance(a, Offset) and isinstance(b, Offset) and a.symbol is b.symbol:
         if not b.step:
             return _later_is_apart(a, m, b, n)
@@ -222,8 +223,8 @@ def are_apart(a: Begin, m: int, b: Begin, n: int) -> bool:
 
 
 def _later_is_apart(a: Offset, m: int, b: Offset, n: int) -> bool:
-    """The same where ``b`` is of this turn and ``a`` may be of an earlier one."""
-    # With more steps than one they are even further apart.
+    """Do the same; ``b`` is of this iteration, ``a`` may be of an earlier one."""
+    # With more than one step they are even further apart.
     distance = b.constant - a.constant + a.step
     if a.step > 0:
         return distance >= m
@@ -236,12 +237,12 @@ def _later_is_apart(a: Offset, m: int, b: Offset, n: int) -> bool:
 
 
 def is_outside(value: Index | None, loop: Operation) -> bool:
-    """Whether a value is the same in all turns."""
+    """Whether a value is the same in all iterations of a loop."""
     return not isinstance(value, SSAValue) or not loop.is_ancestor(value.owner)
 
 
 def before(begin: Begin, loop: Operation) -> Begin:
-    """The same in the turn before this one, or in all turns before it."""
+    """Return a begin as it was in the previous iteration, or in all earlier ones."""
     if begin is None or is_outside(begin.symbol, loop):
         return begin
     if isinstance(begin, Offset) and begin.step:
@@ -261,7 +262,7 @@ def before(begin: Begin, loop: Operation) -> Begin:
 
 
 def _growth(value: SSAValue | None, loop: Operation) -> Residue | None:
-    """By what a counter, or an index that a loop carries, grows from turn to turn."""
+    """Return how much a counter, or a carried index, grows in each iteration."""
     if not isinstance(loop, scf.ForOp) or not isinstance(value, BlockArgument):
         return None
     if value.block is not loop.body.block:

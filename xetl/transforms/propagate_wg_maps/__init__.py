@@ -1,10 +1,11 @@
 """Give every vector of rank 2 a map: which subgroup owns which part of it.
 
-*What*: maps that the user gave (of tiles, operations, products) go backwards to what
-makes their operands, by the rules of the RFC, and forwards to what has none; the rest
-is chosen by a cost model.  Where two maps meet and differ a ``tile_conv_layout`` is put
-in, at the cheapest place; a remark says so, and a warning where both were given.
-*Why*: from here on each operation says alone what a subgroup does of it.
+*What*: propagate the user's maps (of tiles, operations, products) backwards to the
+operations that define their operands, by the rules of the RFC, and forwards to values
+without a map. A cost model chooses all other maps. Where two maps differ, insert a
+``tile_conv_layout`` at the cheapest place and report it: a remark, or a warning if the
+user gave both maps.
+*Why*: after this pass each operation states the part that a subgroup does.
 *Left alone*: kernels at subgroup level; values that are no vectors of rank 2 (every
 subgroup holds all of them); scatter tiles of rank 1.
 
@@ -15,12 +16,11 @@ after:  %v = load_tile %t : tile<256x32, wg_map = ([8, 4]; [32, 32])>
 Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/xetile.md, section 5; the
 other parts are rules, graph, choose and write.
 
-The search: maps grow from those that are known along the edges of the graph, the
-dearest edge first (as a greatest spanning forest grows), so that where two maps meet in
-the end, the cut is at a cheap place: behind a conversion to f16 rather than before it,
-outside of a loop rather than inside, at a load rather than at a product.  What no map
-reaches gets one from the cost model (`choose`), the products first, then the largest
-value.
+The search: maps grow from the known ones along the edges of the graph, the most
+expensive edge first (as a maximum spanning forest grows). So two maps meet at a cheap
+edge: after a conversion to f16 rather than before it, outside of a loop rather than
+inside, at a load rather than at a product. Values that no map reaches get one from the
+cost model (`choose`), first the products, then the largest value.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ from xetl.transforms.propagate_wg_maps.graph import (
 )
 from xetl.transforms.propagate_wg_maps.map_attributes import counted, plain, with_data
 from xetl.transforms.propagate_wg_maps.write import Writer
+from xetl.worklist import Worklist
 
 _Known = Callable[[Node], Layout | None]
-"""What is known of the map of an operand before its product has one."""
+"""Returns the known map of an operand, or None, before its product has a map."""
 
 
 class _Search:
@@ -68,7 +69,7 @@ class _Search:
         self._tick = count()
 
     def run(self) -> Layout | None:
-        """Label all nodes; gives any label, None if there is nothing to spread."""
+        """Label all nodes; return any label. Return None if there are no nodes."""
         self._find_turns()
         self._flood(self._seeds())
         self._free_products()
@@ -80,14 +81,15 @@ class _Search:
                 self._choose_value(node)
         return self._any
 
-    # Which way ids count --------------------------------------------------------------
+    # The order of ids -----------------------------------------------------------------
 
     def _find_turns(self) -> None:
-        """Which values are seen with rows as columns, from the products and stores.
+        """Find the values that are used transposed, starting at products and stores.
 
-        Ids count down the columns there: then a transpose changes nothing of who
-        owns what.  A map with one row or column of subgroups is the same either way;
-        those of the user that are not count along the rows, before such ones do.
+        The ids of their subgroups count down the columns, so a transpose does not
+        change the owners. Maps with one row or one column of subgroups are the same in
+        both orders. The user's other maps keep ids that count along the rows, so the
+        search visits them before all remaining values.
         """
         products = [self._graph.node(op.result) for op, _ in self._graph.products]
         stated = [
@@ -101,19 +103,18 @@ class _Search:
         if start in self._turned:
             return
         self._turned[start] = False
-        waiting = [start]
-        while waiting:
-            node = waiting.pop()
+        waiting = Worklist([start])
+        for node in waiting:
             for edge in node.edges:
                 other = edge.operand if edge.anchor is node else edge.anchor
                 if other not in self._turned:
                     self._turned[other] = self._turned[node] != edge.turns
-                    waiting.append(other)
+                    waiting += [other]
 
     # Growing --------------------------------------------------------------------------
 
     def _seeds(self) -> list[Node]:
-        """What the user gave."""
+        """Label the nodes whose map the user gave, and return them."""
         seeds = [node for node in self._nodes if node.given is not None]
         for node in seeds:
             assert node.given is not None
@@ -130,7 +131,10 @@ class _Search:
             self._any = layout
 
     def _with_whole_lines(self, node: Node, layout: Layout) -> Layout:
-        """With each line that is scanned in one part, shared if they are too few."""
+        """Return a layout with each scanned line in one part.
+
+        Subgroups share the lines if there are fewer lines than subgroups.
+        """
         lines = sorted(node.lines)
         fitted = with_data(layout, lines, [node.shape[dim] for dim in lines])
         if not lines:
@@ -142,7 +146,7 @@ class _Search:
         )
 
     def _flood(self, seeds: Iterable[Node]) -> None:
-        """Let labels grow along the dearest edges first."""
+        """Propagate labels along the most expensive edges first."""
         heap: list[tuple[float, int, Node, Edge]] = []
         for node in seeds:
             self._push(heap, node)
@@ -167,10 +171,10 @@ class _Search:
         return None if self._any is None else self._any.subgroups
 
     def _free_products(self) -> None:
-        """A map of a store, say, must not make a product behind it in a loop slow.
+        """Give a product its own best map if this map and a conversion are cheaper.
 
-        If its own best map and a conversion are cheaper, the product gets that one and
-        all maps but those of the user grow once more.
+        So the map of a store, say, does not slow down a product in a loop before it.
+        All maps except the user's are then propagated again.
         """
         better: dict[Node, Layout] = {}
         for op, runs in self._graph.products:
@@ -219,7 +223,7 @@ class _Search:
         )
 
     def _side(self, value: SSAValue, turned: bool, known: _Known) -> Layout | None:
-        """The map of A or B as it is seen where ids count along the rows of C."""
+        """Return the map of A or B, with ids in the order of a C with row-major ids."""
         if not self._graph.has(value):
             return None
         node = self._graph.node(value)
@@ -239,18 +243,18 @@ class _Search:
         )
 
     def _together(self, start: Node) -> set[int]:
-        """Dimensions along which what is computed from it is reduced, too."""
+        """Return dimensions along which it, or a value computed from it, is reduced."""
         onward = self._computed_from(start)
         return {1 - d if turned else d for n, turned in onward for d in n.together}
 
     def _second_products(self, start: Node) -> Iterator[Node]:
-        """Products whose left side is computed from the rows of ``start``."""
+        """Yield products whose left side is computed from the rows of ``start``."""
         for node, turned in self._computed_from(start):
             if not turned:
                 yield from node.rows_of
 
     def _computed_from(self, start: Node) -> Iterator[tuple[Node, bool]]:
-        """What is computed element by element, and whether it is seen turned."""
+        """Yield nodes computed from it elementwise, and whether each is transposed."""
         waiting, seen = [(start, False)], {start}
         while waiting:
             node, turned = waiting.pop()
@@ -262,20 +266,24 @@ class _Search:
                     waiting.append((edge.anchor, turned != edge.turns))
 
     def _label_whole(self) -> None:
-        """What every subgroup computes is everybody's, and so is the little around."""
+        """Give whole maps to values that every subgroup computes.
+
+        In a whole map every subgroup owns all elements. Small neighbours get one, too.
+        """
         if self._any is None and self._nodes:
             self._choose_value(max(self._nodes, key=lambda node: node.weight))
         results = [value for op in self._graph.whole for value in defined_by(op)]
-        waiting = [self._graph.node(v) for v in results if self._graph.has(v)]
-        waiting += [n for n in self._nodes if n.feeds_whole and n.bytes <= SMALL]
-        waiting = [node for node in waiting if node.label is None]
-        for node in waiting:
+        found = [self._graph.node(v) for v in results if self._graph.has(v)]
+        found += [n for n in self._nodes if n.feeds_whole and n.bytes <= SMALL]
+        found = [node for node in found if node.label is None]
+        for node in found:
             self._label(node, self._whole(node.shape), None)
-        while waiting:
-            for other in _neighbours(waiting.pop()):
+        waiting = Worklist(found)
+        for node in waiting:
+            for other in _neighbours(node):
                 if other.label is None and other.bytes <= SMALL:
                     self._label(other, self._whole(other.shape), None)
-                    waiting.append(other)
+                    waiting += [other]
 
     def _whole(self, shape: tuple[int, int]) -> Layout:
         assert self._any is not None
@@ -292,14 +300,17 @@ def _work(product: tuple[TileMmaOp, float]) -> float:
 
 
 def _neighbours(node: Node) -> Iterator[Node]:
-    """Nodes whose map is the same, or the transposed one."""
+    """Yield the nodes whose map is the same, or the transposed one."""
     for edge in node.edges:
         if edge.is_one_to_one:
             yield edge.operand if edge.anchor is node else edge.anchor
 
 
 def _across(node: Node, edge: Edge) -> Layout | None:
-    """The label at the other end of an edge that follows from the one of ``node``."""
+    """Return the label of the other end of an edge, given that of ``node``.
+
+    Return None if it does not follow.
+    """
     assert node.label is not None
     if edge.anchor is node:
         return plain(edge.relation.backward(node.label))
@@ -309,8 +320,6 @@ def _across(node: Node, edge: Edge) -> Layout | None:
 
 @dataclass(frozen=True)
 class PropagateWgMapsPass(Pass):
-    """See the module."""
-
     device: str = "pvc"
 
     def rewrite(self, op: ModuleOp) -> None:

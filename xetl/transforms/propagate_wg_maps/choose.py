@@ -1,24 +1,25 @@
-"""Choose maps where the user gave none, by a model of their cost.
+"""Choose maps where the user gave none, by a cost model.
 
-*Unit*: one cycle of an engine of the device (`xetl.devices`, `Speed`).  A byte read
-costs what the first cache needs for it; one that goes through shared memory is written,
-waited for and read: four times as much.
+*Unit*: one cycle of an engine of the device (`xetl.devices`, `Speed`). Reading a byte
+costs its time in the first cache. A byte through shared memory is written, waited for
+and read, and costs four times as much.
 
 *A product* C(m, n) of which a subgroup owns (p, q) costs p * q * k on the matrix unit,
-both rounded up to what that takes (8 rows, 16 columns), and (p + q) * k elements read.
-Its sums and a step of A and B must fit the registers (256 of 64 bytes); what does not
-is spilled: the cost grows with the excess.  So 16-bit operands end at 32x64 a subgroup
-where the tile has them, and at fewer subgroups where it is small.  Rows that something
-behind the product needs whole (a sum along them, a second product) cost p * q sums
-through shared memory if they are split; what is computed of them, and the sums of the
-second product, want registers as well, so there are more subgroups.
+with p and q rounded up to the unit's block (8 rows, 16 columns), and (p + q) * k
+elements read. Its sums and one step of A and B must fit the registers (256 of 64
+bytes). Values that do not fit are spilled: the cost grows with the excess. So a
+subgroup gets 32x64 of 16-bit operands if the tile is large enough; a small tile gets
+fewer subgroups. An operation after the product may need whole rows (a sum along them, a
+second product). Split rows then cost p * q sums through shared memory. The values
+computed from the rows, and the sums of the second product, need registers as well, so
+there are more subgroups.
 
-*Other values* are read and written row by row, 64 bytes at least; a quarter of the
-registers is for one of them.  A reduced dimension stays in one subgroup if the other
-one has enough for all, a scanned one always.
+*Other values* are read and written row by row, at least 64 bytes each. One of them may
+take a quarter of the registers. A reduced dimension stays in one subgroup if the other
+dimension is large enough for all subgroups; a scanned dimension always does.
 
-*The number of subgroups*, where no map says it, is the power of two, up to what a core
-has room for, for which the cost of all subgroups together is least: as few as the
+*The number of subgroups*, if no map states it, is the power of two with the least cost
+of all subgroups together, up to the number a core has room for: as few subgroups as the
 registers allow.
 
 Source: docs/xetile.md, section 8 of the reference (registers, matrix unit, blocks); the
@@ -40,11 +41,11 @@ from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import same_owners, with_data
 
 _READS = 4
-"""What a byte through shared memory costs, in bytes read."""
+"""The cost of a byte through shared memory, in bytes read."""
 _BARRIER = 16.0
 _SHARERS = 4
-"""Values that share the registers where a product's rows are needed whole: its sums,
-two that are computed of them, and the sums of a second product."""
+"""Values that share the registers if whole rows of a product are needed: its sums, two
+values computed from them, and the sums of a second product."""
 _STEP = 32
 """Columns of A and rows of B that are in registers at a time."""
 
@@ -56,13 +57,13 @@ class Product:
     """A product that needs a map.
 
     Attributes:
-        shape: of C.
+        shape: the shape of C.
         depth: columns of A.
-        bits: of an element of A and B.
-        together: dimensions of C along which something behind it needs all.
-        left: the map that A has already.
-        right: the map that B has already.
-        on_matrix_unit: else lanes multiply and add.
+        bits: bits of an element of A and B.
+        together: dimensions of C along which a later operation needs all elements.
+        left: the map that A has already, or None.
+        right: the map that B has already, or None.
+        on_matrix_unit: whether the matrix unit computes it; otherwise lanes do.
         beside: columns of a second product, whose left side is computed from C.
     """
 
@@ -79,9 +80,9 @@ class Product:
 def choose_product_map(
     product: Product, subgroups: int | None, device: Device
 ) -> Layout:
-    """The cheapest map of C, for that many subgroups if there is a number already."""
+    """Return the cheapest map of C. ``subgroups`` may be None: it is chosen as well."""
     cost = partial(product_cost, product, device=device)
-    if subgroups is None:  # as many as have registers for it, and for what follows it
+    if subgroups is None:  # enough registers for the product and for its users
         sharers = _SHARERS if product.together else 1
         roomy = partial(product_cost, product, device=device, sharers=sharers)
         subgroups = _cheapest(product.shape, None, roomy, device).subgroups
@@ -92,7 +93,7 @@ def choose_product_map(
 
 
 def _from_sides(product: Product) -> Iterator[Layout]:
-    """Maps of C that go with those of A and B."""
+    """Yield maps of C that fit the maps of A and B."""
     left, right = product.left, product.right
     for side in (left, right):
         if side is None:
@@ -114,12 +115,12 @@ def choose_value_map(
     together: Collection[int],
     lines: Collection[int] = (),
 ) -> Layout:
-    """The cheapest map of a value that is only read, written, reduced and scanned.
+    """Return the cheapest map of a value that is read, written, reduced and scanned.
 
     Args:
-        subgroups: how many there are; None: it is to be chosen.
-        together: dimensions along which it is reduced.
-        lines: dimensions along which a subgroup must have all, in one part.
+        subgroups: the number of subgroups; None: choose it.
+        together: dimensions along which the value is reduced.
+        lines: dimensions along which a subgroup must have all elements, in one part.
     """
 
     def fitted(layout: Layout) -> Layout:
@@ -144,12 +145,12 @@ def _cheapest(
 def cheapest_map(
     shape: Shape, subgroups: int, cost: Callable[[Layout], float | tuple[int, int]]
 ) -> Layout:
-    """The map of so many subgroups that costs least, whatever cost is."""
+    """Return the map for ``subgroups`` subgroups with the least ``cost``."""
     return min(_candidates(shape, subgroups), key=cost)
 
 
 def _candidates(shape: Shape, subgroups: int) -> Iterator[Layout]:
-    """One map for each arrangement of the subgroups, those in a column first."""
+    """Yield a map for each arrangement of the subgroups, one column first."""
     for columns in range(1, subgroups + 1):
         if subgroups % columns == 0:
             counts = (subgroups // columns, columns)
@@ -159,7 +160,7 @@ def _candidates(shape: Shape, subgroups: int) -> Iterator[Layout]:
 
 @lru_cache(maxsize=1024)
 def _largest_part(extent: int, count: int) -> int:
-    """The largest part of which each of ``count`` subgroups owns the least it can."""
+    """Return the largest part size for which a subgroup owns the fewest elements."""
     sizes = [n for n in range(1, extent + 1) if spreads(extent, count, n)]
     return min(sizes, key=lambda size: (_owned(extent, count, size), -size))
 
@@ -169,7 +170,7 @@ def _owned(extent: int, count: int, size: int) -> int:
 
 
 def owned_shape(shape: Shape, layout: Layout) -> Shape:
-    """Rows and columns that one subgroup owns, all its parts together."""
+    """Return the rows and columns that one subgroup owns, in all its parts."""
     rows, columns = map(_owned, shape, layout.sg_layout, layout.sg_data)
     return rows, columns
 
@@ -177,11 +178,11 @@ def owned_shape(shape: Shape, layout: Layout) -> Shape:
 def product_cost(
     product: Product, layout: Layout, device: Device, sharers: int = 1
 ) -> float:
-    """What one subgroup pays for a product with this map of C.
+    """Return the cost of a product for one subgroup, with this map of C.
 
     Args:
-        layout: of C.
-        sharers: how many values of its size the registers are for.
+        layout: the map of C.
+        sharers: how many values of the size of C share the registers.
     """
     rows, columns = owned_shape(product.shape, layout)
     bits, size, depth = product.bits, product.bits / 8, product.depth
@@ -193,7 +194,8 @@ def product_cost(
     cost += read * (rows + columns) * depth * size
     used = sums * max(4, size) + (rows + columns) * min(depth, _STEP) * size
     if product.beside and product.on_matrix_unit:
-        # C, as sums and as the left side to come, and A; of B two messages at a time.
+        # C as sums and again as the left side of the second product, A, and two
+        # messages of B.
         used = sums * (4 + size) + rows * (product.beside * 4 + depth * size)
         used += min(columns * min(depth, _STEP) * size, 2 * LOAD_BYTES)
         sharers = 1
@@ -211,7 +213,7 @@ def product_cost(
 
 
 def exchange_cost(shape: Shape, bits: int, layout: Layout, device: Device) -> float:
-    """What one subgroup pays if a value gets another map."""
+    """Return the cost for one subgroup of giving a value another map."""
     rows, columns = owned_shape(shape, layout)
     written = rows * columns * max(1, bits // 8)
     return _BARRIER + _READS * written / device.speed.cache_bytes
@@ -236,12 +238,12 @@ def _register_bytes(device: Device) -> int:
 
 
 def _spilled(used: float, budget: int) -> float:
-    """How much dearer it is for what does not fit."""
+    """Return the factor by which spilled registers raise a cost; 1 if all fits."""
     return 1 + 4 * max(0.0, used / budget - 1)
 
 
 def round_up(number: int, step: int) -> int:
-    """The next multiple of ``step``."""
+    """Round a number up to a multiple of ``step``."""
     return -(-number // step) * step
 
 
@@ -254,14 +256,14 @@ def product_cycles(
     *,
     on_matrix_unit: bool,
 ) -> float:
-    """What ``C(rows, columns) += A(rows, depth) @ B(depth, columns)`` takes at least.
+    """Return the least cycles of ``C(rows, columns) += A(rows, depth) @ B``.
 
     Args:
-        rows: of C, in one subgroup.
-        columns: of C.
+        rows: rows of C, in one subgroup.
+        columns: columns of C and of B(depth, columns).
         depth: columns of A.
-        bits: of an element of A and B, in memory.
-        on_matrix_unit: else lanes multiply and add.
+        bits: bits of an element of A and B, in memory.
+        on_matrix_unit: whether the matrix unit computes it; otherwise lanes do.
     """
     unit = device.matrix
     sums = round_up(rows, unit.rows[-1]) * round_up(columns, unit.columns)
@@ -272,7 +274,7 @@ def product_cycles(
 
 
 def goes_to_matrix_unit(op: TileMmaOp, device: Device) -> bool:
-    """Whether the matrix unit has the types of a product."""
+    """Whether the matrix unit can multiply the types of a product."""
     element = element_type(op.a.type)
     if op.precision is not None or isinstance(element, FloatTF32Type):
         return True

@@ -1,7 +1,8 @@
 """The graph of values that need a map, and of the relations between their maps.
 
-A `Node` stands for all values that have one map always (what a loop carries, a tile and
-where it moves to); an `Edge` for an operand whose map follows from another one.
+A `Node` stands for values that always have the same map (a loop-carried value in all
+its names, a tile and the same tile after it moved). An `Edge` connects an operand to
+the node that its map follows from.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from xetl.records import record
 from xetl.transforms.propagate_wg_maps import map_attributes, rules
 
 TRIPS = 8
-"""How often a loop is taken to run."""
+"""The assumed number of iterations of a loop."""
 SMALL = 1024
-"""Bytes that each subgroup may as well hold all of, where something needs all of it."""
+"""The most bytes of a value that every subgroup may hold as a whole."""
 _RELOADED = 0.25
-"""What it costs to load a value again, to what it costs to hand it over."""
+"""The cost of loading a value again, relative to an exchange."""
 _PARTIAL_SUMS = 4
-"""How many numbers change hands for each sum if subgroups add up what they have."""
+"""How many partial sums are exchanged for each sum."""
 
 
 @record(frozen=True, eq=False)
 class Given:
-    """A map that the user wrote, and at which operation."""
+    """A map that the user wrote, and the operation that carries it."""
 
     layout: Layout
     op: Operation
@@ -43,7 +44,7 @@ class Given:
 
 @record(eq=False)
 class Node:
-    """Values that have one map, and what is known of it."""
+    """Values that have the same map, and the facts that determine this map."""
 
     shape: tuple[int, int]
     bits: int
@@ -51,28 +52,28 @@ class Node:
     given: Given | None = None
     label: Layout | None = None
     origin: Given | None = None
-    """The user's map that the label comes from; None: the label was chosen."""
+    """The user's map that the label comes from. None: the cost model chose it."""
     edges: list[Edge] = field(default_factory=list["Edge"])
     together: set[int] = field(default_factory=set[int])
-    """Dimensions along which something needs all of it in one subgroup."""
+    """Dimensions along which an operation needs all elements in one subgroup."""
     rows_of: list[Node] = field(default_factory=list["Node"])
-    """The products that it is the left side of."""
+    """The products whose left side it is."""
     lines: set[int] = field(default_factory=set[int])
-    """Dimensions along which a subgroup must have all that it has in one part."""
+    """Dimensions along which a subgroup must have its elements in one part."""
     feeds_whole: bool = False
-    """Whether something needs all of it in every subgroup."""
+    """Whether an operation needs the whole value in every subgroup."""
     becomes: list[Node] = field(default_factory=list["Node"])
-    """What the user converts it to."""
+    """The nodes that the user converts it to."""
 
     @property
     def bytes(self) -> int:
-        """Of the value."""
+        """The size of the value in bytes."""
         return prod(self.shape) * max(1, self.bits // 8)
 
 
 @record(frozen=True, eq=False)
 class Edge:
-    """``operand`` follows ``anchor`` by a relation; ``cost`` of a change between."""
+    """The map of ``operand`` follows from ``anchor``; ``cost``: of a conversion."""
 
     relation: rules.Relation
     anchor: Node
@@ -81,12 +82,12 @@ class Edge:
 
     @property
     def turns(self) -> bool:
-        """Whether rows of one are columns of the other."""
+        """Whether the rows of one node are the columns of the other."""
         return self.relation.backward is map_attributes.transposed
 
     @property
     def is_one_to_one(self) -> bool:
-        """Whether each map says what the other one is, and is as large."""
+        """Whether each map determines the other, and the values have equal sizes."""
         return self.relation.backward in (rules.same, map_attributes.transposed)
 
 
@@ -94,10 +95,10 @@ class Graph:
     """All nodes and edges of one kernel.
 
     Attributes:
-        products: all tile_mma, and how often each runs.
-        whole: operations that every subgroup does alone.
+        products: all tile_mma operations, and how often each runs.
+        whole: operations that every subgroup does on whole values.
         frees: values that are made again for each use.
-        tiles: all tiles, by every name they have.
+        tiles: all SSA values that are tiles.
     """
 
     def __init__(self, kernel: Operation) -> None:
@@ -121,11 +122,11 @@ class Graph:
         self._read_special()
 
     def node(self, value: SSAValue) -> Node:
-        """The node of a value that `is_mapped` and not `is_free`."""
+        """Return the node of a value that `is_mapped` and not `is_free`."""
         return self.nodes[self._root(value)]
 
     def has(self, value: SSAValue) -> bool:
-        """Whether there is a node of the value."""
+        """Whether the value has a node."""
         return value in self._parents
 
     # Reading the kernel ---------------------------------------------------------------
@@ -137,7 +138,7 @@ class Graph:
     def _visit(self, op: Operation, runs: float) -> None:
         for value in defined_by(op):
             self._define(value, runs)
-        # Maps of what an operation defines come before those of its operands.
+        # Maps of an operation's results take precedence over maps of its operands.
         for value, found in given_maps(op):
             if self.has(value):
                 self._given.append((value, found, op))
@@ -178,7 +179,7 @@ class Graph:
     def _merge_ties(self) -> None:
         pairs = list(self._ties)
         for each in self._relations:
-            # A tile cannot change its map on the way, but a load may differ from it.
+            # No conversion of a tile exists, but a load may differ from its tile.
             is_tile = isinstance(each.operand.type, xetile.TileType)
             if is_tile and not isinstance(each.operation, xetile.LoadTileOp):
                 pairs.append((each.operand, each.anchor))
@@ -231,7 +232,7 @@ class Graph:
                 operand.edges.append(edge)
 
     def _cost(self, relation: rules.Relation, anchor: Node) -> float:
-        """Bytes that change hands if the operand has another map than it should."""
+        """Return the bytes to exchange if the operand does not have the wanted map."""
         operand, op = relation.operand, relation.operation
         runs = self._runs[operand]
         if element_trait(type(op)) is Reduces:
@@ -244,7 +245,7 @@ class Graph:
 
 
 def _together(relation: rules.Relation) -> tuple[int, ...]:
-    """Dimensions of the operand of which a subgroup needs all."""
+    """Return dimensions of the operand along which a subgroup needs all elements."""
     op = relation.operation
     if isinstance(op, xetile.TileMmaOp):
         return ((1,), (0,), ())[relation.index]
@@ -255,7 +256,7 @@ def _together(relation: rules.Relation) -> tuple[int, ...]:
 
 
 def given_maps(op: Operation) -> Iterator[tuple[SSAValue, Layout]]:
-    """What maps an operation carries, and of which values."""
+    """Yield the maps that an operation carries, each with its value."""
     if isinstance(op, xetile.InitTileOp):
         yield from _given((op.result, op.result.type.wg_map))
     elif isinstance(op, xetile.TileMmaOp):
@@ -275,14 +276,14 @@ def _given(
 
 
 def can_retile(tile: SSAValue) -> bool:
-    """Whether a tile can be described again with another map, at the same place."""
+    """Whether a second tile with another map can be made at the same place."""
     op = xetile.unmoved(tile)[0].owner
     is_made = isinstance(op, xetile.InitTileOp)
     return is_made and op.result.type.wg_map is None and op.indices is None
 
 
 def can_reload(value: SSAValue) -> bool:
-    """Whether a value comes from memory, by a tile that no map was given for."""
+    """Whether a value is loaded from a tile without a map from the user."""
     op = value.owner
     return (
         isinstance(op, xetile.LoadTileOp)
@@ -292,7 +293,7 @@ def can_reload(value: SSAValue) -> bool:
 
 
 def bits_of(value: SSAValue) -> int:
-    """Of an element of a vector or a tile; 64 for an index."""
+    """Return the bits of an element of a vector or a tile; 64 for an index."""
     type_ = value.type
     element = (xetile.tile_type if isinstance(type_, xetile.TileType) else vector_type)(
         value

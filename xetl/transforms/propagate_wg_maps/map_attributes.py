@@ -20,34 +20,34 @@ from xetl.dialects.upstream import scf
 from xetl.language.distribution import Layout, origins, row_major
 
 RESULT_MAPS = "result_maps"
-"""Of loops and branches: an entry a result, unit for what has no map."""
+"""An attribute of loops and branches: an entry for each result, unit without a map."""
 BEFORE_MAPS = "before_maps"
-"""Of scf.while: the same for the arguments of its first region."""
+"""An attribute of scf.while: the same for the arguments of its first region."""
 
 ReadsTile: TypeAlias = xetile.LoadTileOp | xetile.LoadGatherOp | xetile.AtomicRmwTileOp
-"""What has its map in the type of its tile."""
+"""Operations whose result has its map in the type of the tile."""
 
 
 BRANCHES = (scf.IfOp, scf.ExecuteRegionOp, scf.IndexSwitchOp)
-"""What gives the values that one of its regions ends with."""
+"""Operations whose results are the values that one of their regions yields."""
 
 
 def matrix_shape(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tile or of a vector."""
+    """Return the shape of a tile or of a vector."""
     type_ = value.type
     return type_.shape if isinstance(type_, xetile.TileType) else shape_of(type_)
 
 
 def is_matrix(value: SSAValue) -> bool:
-    """Whether a value is a vector of rank 2: what subgroups may share."""
+    """Whether a value is a vector of rank 2, which can be distributed."""
     type_ = value.type
     return isinstance(type_, VectorType) and type_.get_num_dims() == 2
 
 
 def map_of(value: SSAValue) -> Layout | None:
-    """How ``value`` is spread over the subgroups; None where nothing is written.
+    """Return how ``value`` is distributed over the subgroups, or None without a map.
 
-    Values that are no vectors of rank 2 have none: every subgroup holds all of them.
+    Only vectors of rank 2 have maps: every subgroup holds all of any other value.
     """
     if not is_matrix(value):
         return None
@@ -60,10 +60,10 @@ def map_of(value: SSAValue) -> Layout | None:
 
 
 def set_map(value: SSAValue, layout: Layout) -> None:
-    """Write how ``value`` (a vector of rank 2) is spread over the subgroups.
+    """Write how ``value`` (a vector of rank 2) is distributed over the subgroups.
 
-    Of a load this changes the type of the tile that is loaded, and of that value only:
-    the operation that makes the tile must be able to give the new type.
+    For a load this changes the type of the loaded tile, and of this SSA value only: the
+    operation that defines the tile must allow the new type.
     """
     new = xetile.attribute_of(layout)
     place = _place(value)
@@ -74,7 +74,7 @@ def set_map(value: SSAValue, layout: Layout) -> None:
 
 
 def is_map(name: str, value: Attribute) -> bool:
-    """Whether an attribute of an operation says how values are spread."""
+    """Whether an attribute of an operation says how values are distributed."""
     listed = name in (RESULT_MAPS, BEFORE_MAPS)
     return listed or isinstance(
         value, xetile.WgMapAttr | xetile.LayoutAttr | xetile.XeMapAttr
@@ -82,19 +82,19 @@ def is_map(name: str, value: Attribute) -> bool:
 
 
 def tile_map(value: SSAValue) -> Layout | None:
-    """The map in the type of a tile; None if it has none."""
+    """Return the map in the type of a tile. Return None if it has no map."""
     found = xetile.tile_type(value).wg_map
     return None if found is None else xetile.layout_of(found)
 
 
 def with_map(type_: xetile.TileType, layout: Layout | None) -> xetile.TileType:
-    """The same type of a tile with another map."""
+    """Return the tile type with another map."""
     new = None if layout is None else xetile.attribute_of(layout)
     return type_.replace(wg_map=new)
 
 
 def set_tile_map(tile: SSAValue, layout: Layout | None) -> SSAValue:
-    """Give a tile another map, which is another type; returns the new value."""
+    """Give a tile another map, and so another type; return the new value."""
     new = with_map(xetile.tile_type(tile), layout)
     return Rewriter.replace_value_with_new_type(tile, new)
 
@@ -104,7 +104,10 @@ _Place: TypeAlias = tuple[Operation, str, int, int]
 
 
 def _place(value: SSAValue) -> _Place | None:
-    """Which entry of a loop's or an if's list speaks of ``value``."""
+    """Return the entry for ``value`` in the list of maps of a loop or branch.
+
+    Return None if the value is not a result or an argument of one.
+    """
     if isinstance(value, OpResult):
         op = value.op
         if isinstance(op, (scf.ForOp, scf.WhileOp, *BRANCHES)):
@@ -166,9 +169,9 @@ COLUMN_MAJOR = (0, 1)
 
 
 def plain(layout: Layout) -> Layout:
-    """What a layout says about subgroups, in the one form that `==` compares.
+    """Return the part of a layout about subgroups, in a form that `==` can compare.
 
-    With one row or one column of subgroups both ways of counting ids are the same.
+    With one row or one column of subgroups, both orders of ids are the same.
     """
     order = layout.order
     if 1 in layout.sg_layout:
@@ -177,20 +180,20 @@ def plain(layout: Layout) -> Layout:
 
 
 def counted(layout: Layout, down_columns: bool) -> Layout:
-    """The same sg_layout and sg_data, with ids counting down columns or along rows."""
+    """Return the layout with ids that count down the columns or along the rows."""
     order = COLUMN_MAJOR if down_columns else row_major(2)
     return plain(Layout(layout.sg_layout, layout.sg_data, order=order))
 
 
 def transposed(layout: Layout) -> Layout:
-    """The layout of the transposed value when nothing changes hands."""
+    """Return the layout of the transposed value for which no data moves."""
     order = tuple(1 - dim for dim in layout.order)
     swapped = Layout(layout.sg_layout[::-1], layout.sg_data[::-1], order=order)
     return plain(swapped)
 
 
 def with_data(layout: Layout, dims: Sequence[int], sizes: Sequence[int]) -> Layout:
-    """The same with other ``sg_data`` in some dimensions."""
+    """Return the layout with other ``sg_data`` in some dimensions."""
     data = list(layout.sg_data)
     for dim, size in zip(dims, sizes):
         data[dim] = size

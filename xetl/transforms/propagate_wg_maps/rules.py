@@ -1,6 +1,6 @@
-"""How the maps of operands follow from the map of a result, or of a tile.
+"""Rules by which the maps of operands follow from the map of a result, or of a tile.
 
-Each rule of the RFC stands once, as a `Relation`; the search for maps follows it in
+Each rule of the RFC is written once, as a `Relation`. The search for maps follows it in
 both directions, the check of the mapped stage in one.
 Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/xetile.md, section 5.
 """
@@ -34,12 +34,13 @@ from xetl.transforms.propagate_wg_maps.map_attributes import (
     with_data,
 )
 from xetl.transforms.stages import XETILE
+from xetl.worklist import Worklist
 
 Transfer = Callable[[Layout], Layout]
 
 
 def same(layout: Layout) -> Layout:
-    """The rule of operations that work element by element."""
+    """Return the layout: the rule of elementwise operations."""
     return layout
 
 
@@ -49,8 +50,9 @@ class Relation:
 
     Attributes:
         anchor: a vector, or the tile that holds the operand's elements.
-        backward: the operand's map from the anchor's.
-        forward: a good map of the anchor from the operand's; None: it says nothing.
+        backward: computes the operand's map from the anchor's.
+        forward: computes a good map of the anchor from the operand's. None: the
+            operand does not determine one.
         is_strict: whether the operand must have that map; otherwise it is only best.
     """
 
@@ -68,7 +70,7 @@ class Relation:
 
 
 def is_mapped(value: SSAValue) -> bool:
-    """Whether there is a map of this value: a matrix, or a tile that holds one."""
+    """Whether a value can have a map: a matrix, or a tile of rank 2."""
     type_ = value.type
     if isinstance(type_, xetile.TileType):
         return len(type_.shape) == 2
@@ -78,8 +80,8 @@ def is_mapped(value: SSAValue) -> bool:
 def is_free(value: SSAValue) -> bool:
     """Whether a value costs nothing to make again, with any map.
 
-    Repeated numbers, index ranges and masks by bounds: each subgroup makes the part
-    that it wants from where it begins.
+    Such values are splats, index ranges and masks by bounds: each subgroup computes its
+    part from the part's origin.
     """
     op = value.owner
     if isinstance(op, arith.ConstantOp):
@@ -98,12 +100,10 @@ def is_line(value: SSAValue) -> bool:
 
 def _is_range(value: SSAValue) -> bool:
     """Whether a vector of rank 1 is computed from index ranges and scalars alone."""
-    waiting, seen = [value], set[SSAValue]()
-    while waiting:
-        current = waiting.pop()
-        if current in seen or not shape_of(current.type):
+    waiting = Worklist([value])
+    for current in waiting:
+        if not shape_of(current.type):
             continue
-        seen.add(current)
         op = current.owner
         if len(shape_of(current.type)) != 1 or not isinstance(op, Operation):
             return False
@@ -118,7 +118,7 @@ def _is_range(value: SSAValue) -> bool:
 
 
 def _is_elementwise(op: Operation) -> bool:
-    """Whether all vectors of an operation have one shape, and each element is alone."""
+    """Whether an operation is elementwise, and all its vectors have the same shape."""
     if not traits.is_elementwise(op):
         return False
     shapes = {shape_of(value.type) for value in (*op.operands, *op.results)} - {()}
@@ -126,7 +126,7 @@ def _is_elementwise(op: Operation) -> bool:
 
 
 def ties(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
-    """Values that have one map always: nothing can be put between them."""
+    """Yield pairs of values that must have the same map: no conversion fits between."""
     if isinstance(op, xetile.UpdateTileOffsetOp) or _trait(op) is traits.AccessesTile:
         access: Any = op  # the tile need not be the first operand
         yield from ((each, access.tile) for each in op.results)
@@ -141,7 +141,7 @@ def ties(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
 
 
 def relations(op: Operation) -> Iterator[Relation]:
-    """What the maps of the operands of ``op`` follow from."""
+    """Yield the relations that give the maps of the operands of ``op``."""
     rule = _rule_of(op)
     return iter(()) if rule is None else rule(op)
 
@@ -161,7 +161,7 @@ def _trait(op: Operation) -> type[traits.ElementTrait] | None:
 
 
 def _rule_of(op: Operation) -> _Rule | None:
-    """The rule of an operation, or of its trait; None: it has no distributed form."""
+    """Return the rule of an operation or its trait. None: it is not distributed."""
     found = _OF_OPERATIONS.get(type(op))
     if found is not None:
         return found
@@ -174,7 +174,7 @@ def _rule_of(op: Operation) -> _Rule | None:
 
 
 def _turns_line(op: Operation) -> bool:
-    """Whether a shape_cast makes a row a column, or the other way round."""
+    """Whether a shape_cast turns a row into a column or a column into a row."""
     if not isinstance(op, vector.ShapeCastOp) or not is_matrix(op.source):
         return False
     return is_line(op.source) and shape_of(op.source.type)[::-1] == shape_of(
@@ -189,7 +189,7 @@ def _all_operands(op: Operation, anchor: SSAValue) -> Iterator[Relation]:
 
 
 def _of_same_place(op: Operation) -> Iterator[Relation]:
-    """All operands have the map of the result: a tile, or a vector."""
+    """Relate all operands to the result (a tile or a vector), with the same map."""
     return _all_operands(op, op.results[0])
 
 
@@ -198,12 +198,12 @@ def _of_transpose(op: Operation) -> Iterator[Relation]:
 
 
 def _of_load(op: xetile.LoadTileOp) -> Iterator[Relation]:
-    """A load has no vector to follow: the other way round, its tile follows it."""
+    """Relate the tile of a load to the loaded vector, with the same map."""
     return iter([Relation(op, 0, op.result)] if is_matrix(op.result) else [])
 
 
 def _of_mma(op: xetile.TileMmaOp) -> Iterator[Relation]:
-    """A has all of K for the rows of C, B for its columns."""
+    """Give a subgroup all of K: of A for its rows of C, of B for its columns of C."""
     depth = vector_type(op.a).get_shape()[1]
 
     def left(c: Layout) -> Layout:
@@ -219,9 +219,9 @@ def _of_mma(op: xetile.TileMmaOp) -> Iterator[Relation]:
 
 
 def _of_reduce(op: Any) -> Iterator[Relation]:
-    """A subgroup has all elements of each sum that it owns.
+    """Give a subgroup all elements of each sum that it owns.
 
-    Where it has not, subgroups add up what they have: only sums change hands.
+    The relation is not strict: subgroups can also exchange partial sums.
     """
     dims: tuple[int, ...] = op.dims
     source = shape_of(op.source.type)
@@ -242,7 +242,7 @@ def _of_reduce(op: Any) -> Iterator[Relation]:
 
 
 def _of_lines(op: Any) -> Iterator[Relation]:
-    """A subgroup has all of the lines that get longer or shorter."""
+    """Give a subgroup whole lines along the dimensions whose extent changes."""
     source, result = shape_of(op.operands[0].type), shape_of(op.result.type)
     dims = lines_of(op)
 
@@ -257,7 +257,7 @@ def _of_lines(op: Any) -> Iterator[Relation]:
 
 
 def _of_broadcast(op: Any) -> Iterator[Relation]:
-    """The one element along a dimension is shared by all subgroups along it."""
+    """Let all subgroups along a dimension of size 1 share its element."""
     dims: tuple[int, ...] = op.dims
 
     def backward(result: Layout) -> Layout:
@@ -267,7 +267,7 @@ def _of_broadcast(op: Any) -> Iterator[Relation]:
 
 
 def _of_control(op: Operation) -> Iterator[Relation]:
-    """What enters a loop or leaves a region has the map of what takes it."""
+    """Relate an operand of a loop or terminator to the value that receives it."""
     for index in range(len(op.operands)):
         takers = targets(op, index)
         if takers and is_mapped(takers[-1]):
@@ -295,14 +295,15 @@ _OF_OPERATIONS: dict[type[Operation], _Rule] = {
     scf.YieldOp: _of_control,
     scf.ConditionOp: _of_control,
 }
-"""Operations of which one trait does not say all."""
+"""The rules of operations that no trait describes completely."""
 
 
 def maps_agree(op: Operation) -> str | None:
-    """Every vector of rank 2 has a legal map, and operands have the ones they need.
+    """Check that every vector of rank 2 has a legal map, and operands the wanted ones.
 
-    Equal are two maps by which each subgroup owns the same.  A reduction may have any
-    map on its source: the rest of a sum is exchanged.
+    Two maps are equal if each subgroup owns the same elements in both. The source of a
+    reduction may have any map: subgroups exchange partial sums. Return the problem, or
+    None.
     """
     values = [value for value in defined_by(op) if is_mapped(value)]
     if not values and not any(map(is_matrix, op.operands)):

@@ -1,9 +1,9 @@
-"""Write the maps that were found into a kernel, and change them where two meet.
+"""Write the chosen maps into a kernel, and convert values where two maps differ.
 
-A value of repeated numbers is made again for each map; one from memory is loaded again
-by a tile of its own where no map was given for it; anything else goes through a
-``tile_conv_layout``, which stands where the value comes from: outside of loops that
-only use it, and once for all who want the same.
+A free value (a splat, say) is made again for each map. A loaded value is loaded again
+through a tile of its own, unless the user gave this tile a map. Any other value goes
+through a ``tile_conv_layout`` after its definition: outside of loops that only use it,
+and once for all users of the same map.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from xetl.transforms.propagate_wg_maps.rules import Relation, is_free, relations
 
 
 class Writer:
-    """The state of one kernel's rewriting.
+    """The state of the rewriting of one kernel.
 
     Args:
-        graph: of the kernel, every node with its label.
-        team: any layout of the kernel: it says how many subgroups there are.
+        graph: the graph of the kernel; every node has a label.
+        team: any layout of the kernel, which gives the number of subgroups.
     """
 
     def __init__(self, graph: Graph, team: Layout) -> None:
@@ -43,12 +43,12 @@ class Writer:
         self._team = team
         self._changed: dict[tuple[SSAValue, Layout], SSAValue] = {}
         self._used: set[SSAValue] = set()
-        """Values that cost nothing and have their map."""
+        """Free values that have their map already."""
         self._retiled: dict[tuple[SSAValue, Layout], SSAValue] = {}
         self._first_tiles: dict[SSAValue, SSAValue] = {}
-        """The tile of each load before it was given another one."""
+        """The original tile of each load that was given another one."""
         self._loaded: dict[SSAValue, Node] = {}
-        """Nodes of tiles, for what is loaded with another map than is best for it."""
+        """The node of the tile, for loads that keep the tile's map, not their own."""
 
     def write(self, kernel: Operation) -> None:
         """Give every value of the kernel its map."""
@@ -73,7 +73,7 @@ class Writer:
             map_attributes.set_tile_map(tile, _written(self._graph.node(tile)))
 
     def _give_maps(self, op: Operation) -> None:
-        """Of the results and block arguments; those of tiles come at the very end."""
+        """Set the maps of results and block arguments; tiles get theirs at the end."""
         for name in ("map", "source_map"):
             op.attributes.pop(name, None)
         if isinstance(op, map_attributes.ReadsTile):
@@ -104,7 +104,7 @@ class Writer:
         return map_attributes.plain(whole(shape, (self._team.subgroups, 1)))
 
     def _meet_tile(self, op: xetile.LoadTileOp) -> None:
-        """A load and its tile."""
+        """Make a load and its tile agree on a map."""
         own, wanted = self._label(op.tile), self._label(op.result)
         if own == wanted:
             return
@@ -115,7 +115,7 @@ class Writer:
             self._loaded[op.result] = self._graph.node(op.tile)
 
     def _meet(self, relation: Relation) -> None:
-        """An operand and what its map follows from."""
+        """Give an operand the map that its relation demands."""
         op, operand = relation.operation, relation.operand
         if not map_attributes.is_matrix(operand):
             return
@@ -134,14 +134,18 @@ class Writer:
         return map_attributes.same_owners(shape, self._label(value), wanted)
 
     def _stores_as_it_is(self, op: xetile.StoreTileOp) -> bool:
-        """Whether the tile may take the map of the value; one owner is slow, though."""
+        """Whether the tile may take the map of the value.
+
+        A large value that every subgroup owns is not stored as it is: only one subgroup
+        would store it.
+        """
         node = self._node(op.value)
         assert node.label is not None
         alone = map_attributes.is_whole(node.shape, node.label) and node.bytes > SMALL
         return can_retile(op.tile) and not alone
 
     def _meet_conversion(self, op: xetile.TileConvLayoutOp) -> None:
-        """A conversion that the user wrote says what it converts from."""
+        """Record the source map in a conversion that the user wrote."""
         if is_free(op.source):
             op.operands[0] = self._free(op.source, self._label(op.result))
         else:
@@ -157,10 +161,10 @@ class Writer:
             elif not self._agrees(operand, wanted):
                 op.operands[index] = self._change(operand, wanted, op, None)
 
-    # What takes another map -----------------------------------------------------------
+    # Conversions ----------------------------------------------------------------------
 
     def _free(self, value: SSAValue, wanted: Layout) -> SSAValue:
-        """The value itself for the first map that is asked for, then one made again."""
+        """Return the value for the first wanted map, a copy for each later map."""
         found = self._changed.get((value, wanted))
         if found is None:
             found = _again(value) if value in self._used else value
@@ -172,7 +176,7 @@ class Writer:
     def _change(
         self, value: SSAValue, wanted: Layout, user: Operation, target: Node | None
     ) -> SSAValue:
-        """``value`` with the map that ``user`` needs."""
+        """Return ``value`` with the map that ``user`` needs."""
         found = self._changed.get((value, wanted))
         if found is None:
             found = self._make(value, wanted, user, target)
@@ -195,7 +199,7 @@ class Writer:
         return _behind(value, xetile.TileConvLayoutOp(value, *maps), user)
 
     def _tile_with(self, tile: SSAValue, wanted: Layout) -> SSAValue:
-        """The same place in memory, described with another map."""
+        """Return a tile of the same memory with another map."""
         if self._graph.node(tile).label == wanted:
             return tile
         found = self._retiled.get((tile, wanted))
@@ -215,7 +219,7 @@ class Writer:
 
 
 def _written(node: Node) -> Layout:
-    """What is written of a node: its label, and what the user said below subgroups."""
+    """Return the label of a node with the user's inst_data and lane fields."""
     label, given = node.label, node.given
     assert label is not None, "a value without a map"
     if given is None or given.layout.sg_data != label.sg_data:
@@ -229,13 +233,13 @@ def _written(node: Node) -> Layout:
 
 
 def _again(value: SSAValue) -> SSAValue:
-    """The same number, or range, made by an operation of its own."""
+    """Return a copy of a free value, made by an operation of its own."""
     assert isinstance(value.owner, Operation)
     return _behind(value, value.owner.clone())
 
 
 def _behind(value: SSAValue, new: Operation, user: Operation | None = None) -> SSAValue:
-    """Insert an operation after the definition of ``value``; its first result."""
+    """Insert an operation after the definition of ``value``; return its result."""
     place = value.owner if user is None else user
     if isinstance(place, Operation):
         new.location = place.location
@@ -256,9 +260,9 @@ def report_change(
     """Report that ``value`` is converted for ``user``.
 
     Args:
-        wanted: the map it is needed with.
-        origin: whose map ``source`` is.
-        target: whose map ``wanted`` follows from; None: every subgroup needs all.
+        wanted: the map that ``user`` needs.
+        origin: the node whose map is ``source``.
+        target: the node that ``wanted`` follows from; None: every subgroup needs all.
     """
     move = f"{_described(value)} changes from {_shown(source)} to {_shown(wanted)}"
     remark(user, TOPIC, f"{move}: {origin.bytes} bytes go through shared memory")
@@ -284,7 +288,7 @@ def _described(value: SSAValue) -> str:
 
 
 def _shown(layout: Layout) -> str:
-    """As the user writes a map; with the order of ids where it is not row major."""
+    """Return a map as the user writes it; with ``order`` unless it is row-major."""
     text = f"{list(layout.sg_layout)}, {list(layout.sg_data)}"
     is_row_major = layout.order == row_major(layout.rank)
     return (

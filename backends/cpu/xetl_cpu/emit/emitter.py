@@ -1,4 +1,4 @@
-"""What emission of a CPU kernel knows besides the core's emitter: the launch."""
+"""The emitter of CPU kernels: the core's emitter, with facts about the launch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from xetl.codegen.emitter import Emitter
 from xetl.codegen.types import I64, Type, Value, ll
@@ -20,24 +20,25 @@ class KernelEmitter(Emitter):
     """An emitter that knows the launch: its workspace and its threads.
 
     Attributes:
-        target: what the code is for.
+        target: the target of the code.
         slots: address of the slots; only in the kernel itself, not in its tasks.
         used: bytes of the workspace taken by allocations of the launch so far.
-        packed: how many operands that the launch may bring packed there were so far.
+        packed: number of operands so far that the launch may pass in packed.
         scratch_bytes: size of one thread's scratch.
         scratch: address of this thread's scratch; only in tasks.
-        thread: the number of the thread (only in tasks).
-        last: where a thread keeps what each `IsNewOp` met (only in tasks).
-        scratch_used: how much of it the task's buffers take so far.
-        is_checked: whether the workspace is known to be large enough.
-        log: address of the log of the launch (only in tasks).
-        log_ids: the number of each operation that writes to it.
-        program: the numbers of the program that is running (only in tasks).
-        next_trip: where a program (or a fiber of it) ends early.
-        fiber: in fibers, where the program's stack pointer is kept and the fiber's.
+        thread: the number of the thread; only in tasks.
+        last: address of each `IsNewOp`'s last value in a thread; only in tasks.
+        scratch_used: bytes of scratch that the task's buffers take so far.
+        is_checked: whether the workspace was checked to be large enough.
+        log: address of the log of the launch; only in tasks.
+        log_ids: the number of each operation that writes to the log.
+        program: the numbers of the program that is running; only in tasks.
+        next_trip: the block that a program (or a fiber of it) jumps to if it ends
+            early.
+        fiber: in fibers, addresses of the saved stack pointers of program and fiber.
     """
 
-    # Nobody puts another one in its place.
+    # This attribute is never replaced by another builder.
     builder: Builder  # pyright: ignore[reportIncompatibleVariableOverride]
     target: Target = field(kw_only=True)
     slots: Any = None
@@ -61,14 +62,15 @@ class KernelEmitter(Emitter):
         return self.builder.load(address, typ=type_, align=8)
 
     def spare_memory(self) -> Value | None:
-        """The thread's scratch."""
+        """Return the thread's scratch, if a gather is compiled to single loads."""
         return self.scratch if self.target.loads_one_by_one else None
 
     def chosen(self, value: Value) -> Value:
-        """The same vector, if there are no masks: stores by those of AVX are slow.
+        """Return the same vector, in a form that LLVM makes no masked store of on AVX.
 
-        LLVM makes one of a choice between new and old elements of the same memory, but
-        not of a frozen one. [measured] Zen 3, 8 f32: 6 ns; load, choose and store 0.7.
+        LLVM makes masked stores, which are slow on AVX, of selects between new and old
+        elements of the same memory, but not of frozen values. [measured] Zen 3, 8 f32:
+        6 ns; load, select and store 0.7.
         """
         return value if self.target.has_masks else self.builder.freeze(value)
 
@@ -76,11 +78,9 @@ class KernelEmitter(Emitter):
         """See `Builder.hidden`."""
         return self.builder.hidden(number)
 
-    def inside(
-        self, function: ll.Function, values: dict[SSAValue, Any]
-    ) -> KernelEmitter:
-        """An emitter for the body of a task function."""
+    def inside(self, function: ll.Function) -> KernelEmitter:
+        """Return an emitter for the body of a task function."""
         builder = Builder(function.append_basic_block("entry"))
-        new = replace(self, builder=builder, values=values, slots=None, scratch_used=0)
+        new = replace(self, builder=builder, values={}, slots=None, scratch_used=0)
         new.rows = {}
         return new

@@ -5,11 +5,11 @@ Each fiber has a stack and scratch of its own in the thread's scratch:
     [switchboard | fiber 0: scratch, stack | fiber 1: scratch, stack | ...]
     switchboard = [saved stack pointer of the program, of fiber 0, of fiber 1, ...]
 
-The program resumes every fiber in turn until each has said (by a stack pointer of 0)
-that it is over. A barrier is a switch back to the program: when a fiber is resumed
-all others have been there. So barriers work inside any control flow.
+The program resumes every fiber in turn until each has set its stack pointer to 0, which
+means that it has ended. A barrier switches back to the program: when a fiber is
+resumed, all others have reached the barrier. So barriers work inside any control flow.
 
-A switch saves the registers that the System V ABI (x86-64) wants kept.
+A switch saves the callee-saved registers of the System V ABI (x86-64).
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import STACK_BYTES, buffer_bytes, lines, room_for
 from xetl_cpu.llvm import VOID, Builder, define
 
-# Bytes, not assembly: so no assembler need be loaded to compile a kernel.
+# Bytes, not assembly: so compiling a kernel does not load an assembler.
 _SWITCH = bytes.fromhex(
     "55 53 4154 4155 4156 4157"  # push rbp, rbx, r12, r13, r14, r15
     "488927 488b26"  # mov [rdi], rsp; mov rsp, [rsi]
     "415f 415e 415d 415c 5b 5d c3"  # pop r15, r14, r13, r12, rbx, rbp; ret
 )
-"""``switch(save, load)``: keep where we are, go on where somebody else was."""
+"""``switch(save, load)``: save the context, and restore another one."""
 
 _START = bytes.fromhex(
     "4c89e7 4c89ee"  # mov rdi, r12; mov rsi, r13
     "41ffd6 0f0b"  # call r14; ud2
 )
-"""A new fiber begins here; its first registers hold function and arguments."""
+"""The first code of a new fiber; its saved registers hold function and arguments."""
 
 _SWITCHBOARD, _BUFFERS, _LOG, _PROGRAM, _CAPTURED = 0, 1, 2, 3, 6
 
 
 def _machine_code(em: KernelEmitter, name: str, code: bytes) -> Value:
-    """The address of some instructions among the code."""
+    """Return the address of machine code in the text section."""
     known = em.module.globals.get(name)
     if known is None:
         type_ = ll.ArrayType(I8, len(code))
@@ -55,7 +55,7 @@ def _machine_code(em: KernelEmitter, name: str, code: bytes) -> Value:
 
 def _switch(em: KernelEmitter, b: Builder, save: Value, load: Value) -> None:
     address = b.ptrtoint(_machine_code(em, "xetl_switch", _SWITCH), I64)
-    # Through an integer: llvmlite calls only what has a function's type.
+    # Called through an integer, because llvmlite calls only values of function type.
     function = b.inttoptr(address, ll.FunctionType(VOID, [PTR, PTR]).as_pointer())
     b.call(function, [save, load])
 
@@ -85,7 +85,7 @@ def _prepare(
     body: Value,
     number: Value,
 ) -> None:
-    """A stack that looks as if the fiber had just been switched away from."""
+    """Make a stack that looks as if the fiber had just switched away."""
     b, (context, board, buffers) = em.builder, places
     end = b.mul(b.add(number, 1), _stride(op))
     address = b.ptrtoint(b.gep(buffers, [end], source_etype=I8), I64)
@@ -100,7 +100,7 @@ def _prepare(
 
 
 def _take_turns(em: KernelEmitter, board: Value, count: int) -> None:
-    """Rounds over all fibers until a round resumes none."""
+    """Resume all fibers, round after round, until a round resumes none."""
     b = em.builder
     again, after = append_blocks(b, "round", "next", "end")
     b.branch(again)
@@ -118,12 +118,12 @@ def _take_turns(em: KernelEmitter, board: Value, count: int) -> None:
 
 
 def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Value:
-    """``void fiber(context, number)``; it never returns but switches away for good."""
+    """Emit ``void fiber(context, number)``, which switches away at its end."""
     name = str(em.module.get_unique_name("xetl_fiber"))
     body = define(em.module, name, VOID, [("context", PTR), ("number", I64)])
     body.attributes.add("noinline")
     context, number = body.args
-    inner = em.inside(body, parallel.constants(em, op))
+    inner = em.inside(body)
     b = inner.builder
 
     def field(index: int, type_: Type) -> Value:
@@ -147,14 +147,14 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Valu
         nowhere = b.alloca(I64)
     nowhere.type = PTR
     b.store(constant(0), own, align=8)
-    # What is saved here is never loaded: the program sees the 0.
+    # The context that is saved here is never restored: the program sees the 0.
     _switch(inner, b, nowhere, board)
     b.unreachable()
     return body
 
 
 def emit_barrier(em: KernelEmitter, op: BarrierOp) -> None:
-    """Back to the program, which resumes this fiber after the others."""
+    """Switch back to the program, which resumes this fiber after the others."""
     assert em.fiber is not None
     board, own = em.fiber
     _switch(em, em.builder, own, board)

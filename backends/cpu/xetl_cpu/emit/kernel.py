@@ -56,9 +56,9 @@ STACK_BYTES = 1 << 16
 
 
 def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module:
-    """The LLVM module of the only function of a module at the ``loops`` stage.
+    """Return the LLVM module of the only function of a module at the ``loops`` stage.
 
-    ``table``: emission of the operations that stand for a whole launch.
+    ``table``: emission rules for the operations of a whole launch.
     """
     function = kernel_of(module)
     llvm = ll.Module("xetl")
@@ -66,7 +66,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
     def functions(name: str, element: Any, lanes: int) -> Value:
         return _emit_math(llvm, target, name, {F32: "f32", F64: "f64"}[element], lanes)
 
-    # Without masks, what computes with bf16 fills a register with it (`lanes_of`).
+    # Without masks, code that computes with bf16 fills a register with it (`lanes_of`).
     split = 0 if target.has_masks else target.vector_bytes // 2
     kernel = define(llvm, KERNEL, I64, [("slots", PTR)])
     kernel.linkage = ""
@@ -95,16 +95,16 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
 
 
 def kernel_of(module: ModuleOp) -> func.FuncOp:
-    """The only function with a body; the others are C functions that it calls."""
+    """Return the only function with a body; others are C functions that it calls."""
     functions = operations_in(module, func.FuncOp)
     (kernel,) = [one for one in functions if one.body.blocks]
     return kernel
 
 
 def _scratch_bytes(function: func.FuncOp) -> int:
-    """Per-thread scratch: every buffer on its own cache lines.
+    """Return the bytes of per-thread scratch: every buffer has its own cache lines.
 
-    A reduction may read some vectors behind the end of the last one.
+    A reduction may read some vectors behind the end of the last buffer.
     """
     fibers = operations_in(function, dialect.FibersOp)
     return buffer_bytes(function) + sum(
@@ -113,7 +113,7 @@ def _scratch_bytes(function: func.FuncOp) -> int:
 
 
 def buffer_bytes(inside: Operation) -> int:
-    """Bytes of all buffers in an operation, and some behind them."""
+    """Return the bytes of all buffers in an operation, and some behind them."""
     return _SLACK + sum(
         lines(static_bytes(memref_type(op.results[0])))
         for op in operations_in(inside, memref_ops.AllocaOp)
@@ -121,23 +121,23 @@ def buffer_bytes(inside: Operation) -> int:
 
 
 def room_for(op: dialect.FibersOp) -> int:
-    """Bytes of the scratch, the stacks and the switchboard of fibers."""
+    """Return the bytes of the scratch, the stacks and the switchboard of fibers."""
     return op.fibers() * (buffer_bytes(op) + STACK_BYTES) + lines(8 * op.fibers() + 16)
 
 
 def lines(count: int) -> int:
-    """Bytes rounded up to whole cache lines."""
+    """Round bytes up to whole cache lines."""
     return -(-count // _LINE) * _LINE
 
 
 def bytes_of(b: Builder, count: Value | int, width: int) -> Value:
-    """Of ``count`` elements (a value), up to the end of a cache line."""
+    """Return the bytes of ``count`` elements, rounded up to whole cache lines."""
     raw = b.mul(count, width)
     return b.and_(b.add(raw, _LINE - 1), -_LINE)
 
 
 def _bind_arguments(em: KernelEmitter, function: func.FuncOp) -> None:
-    """Arguments of the IR function are slots; its last three are the grid."""
+    """Bind the arguments of the IR function to slots; the last three are the grid."""
     *arguments, x, y, z = function.body.block.args
     for axis, value in enumerate((x, y, z)):
         em.set(value, em.slot(GRID + axis))
@@ -163,7 +163,7 @@ def _bind_argument(em: KernelEmitter, argument: BlockArgument, slot: int) -> int
 
 
 def _alloc(em: KernelEmitter, op: memref_ops.AllocOp) -> None:
-    """Memory of the launch: the next lines of the workspace."""
+    """Take memory of the launch: the next lines of the workspace."""
     if em.is_checked:
         raise InternalError("memory is reserved after its size was checked")
     b = em.builder
@@ -175,7 +175,7 @@ def _alloc(em: KernelEmitter, op: memref_ops.AllocOp) -> None:
 
 
 def _alloca(em: KernelEmitter, op: memref_ops.AllocaOp) -> None:
-    """The next lines of this thread's scratch."""
+    """Take the next lines of this thread's scratch."""
     type_ = memref_type(op.results[0])
     offset = constant(em.scratch_used)
     address = em.builder.gep(em.scratch, [offset], source_etype=I8)
@@ -184,7 +184,7 @@ def _alloca(em: KernelEmitter, op: memref_ops.AllocaOp) -> None:
 
 
 def _view_address(em: KernelEmitter, op: dialect.ViewAddressOp) -> None:
-    """The user vouches for what is there; the type's constants are put in."""
+    """Make a view of the user's address; constants of the type replace operands."""
     address = em.builder.inttoptr(em.get(op.address), PTR)
     sizes, strides = tuple(em.all(op.sizes)), tuple(em.all(op.strides))
     type_ = memref_type(op.result)
@@ -199,7 +199,7 @@ def _hidden(em: KernelEmitter, op: dialect.HiddenOp) -> None:
 
 
 def _constant_memory(em: KernelEmitter, op: dialect.ConstantMemoryOp) -> None:
-    """Data beside the code."""
+    """Put data beside the code."""
     type_ = memref_type(op.result)
     name = em.module.get_unique_name("xetl_constant")
     numbers = [scalar_constant(type_.element_type, v) for v in op.value.get_values()]
@@ -219,7 +219,7 @@ def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
 
 
 def _compare_and_swap(em: KernelEmitter, op: dialect.CompareAndSwapOp) -> None:
-    """Floats travel as their bits."""
+    """Emit a compare-and-swap; floats are passed as their bits."""
     b, type_ = em.builder, em.get(op.value).type
     bits = ll.IntType(8 * byte_width(op.value.type))
     address = em.element_address(em.strided(op.memref), em.all(op.indices))
@@ -229,7 +229,7 @@ def _compare_and_swap(em: KernelEmitter, op: dialect.CompareAndSwapOp) -> None:
 
 
 def _fence(em: KernelEmitter, op: FenceOp) -> None:
-    """For LLVM: the processor keeps the order of loads, and of stores, by itself."""
+    """Order memory for LLVM: the processor itself keeps loads and stores in order."""
     em.builder.fence("acq_rel")
 
 
@@ -270,7 +270,7 @@ def _micro_kernel(em: KernelEmitter, op: Operation) -> None:
 def _exp2(em: KernelEmitter, op: math_ops.Exp2Op) -> None:
     flags: FastMathFlagsAttr | None = op.fastmath
     is_approximate = flags is not None and FastMathFlag.AFN in flags.data
-    # With AVX-512 nothing is gained.
+    # AVX-512 gains nothing by it.
     is_low = op.nonpositive is not None and not em.target.has_masks
     name = f"exp2{'_nonpositive' * is_low}{'_approximate' * is_approximate}"
     math.function(name)(em, op)

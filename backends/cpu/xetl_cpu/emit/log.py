@@ -1,7 +1,7 @@
 """Emission of ``cpu.log``: prints and failed assertions go to a log in memory.
 
-The log is the start of the workspace; `xetl.runtime.log` says how it looks and reads
-it when the launch is over, so kernels call nothing.
+The log is at the start of the workspace. `xetl.runtime.log` defines its format and
+reads it after the launch, so kernels call no function.
 """
 
 from __future__ import annotations
@@ -17,22 +17,19 @@ from xetl.codegen.emitter import constant
 from xetl.codegen.types import I64, Value, append_blocks, memory_type
 from xetl.dialects.base import element_type, ints_of, is_vector
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
-from xetl.transforms.diagnostics import positions_of
+from xetl.transforms.diagnostics import places_of
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.emitter import KernelEmitter
 
 
 def entry_of(op: LogOp) -> dict[str, Any]:
-    """What is needed to make text of a record, as JSON."""
+    """Return the facts, as JSON, that are needed to format a record."""
     return make_entry(
         op.template.data,
         [(str(element_type(type_)), _shape(type_)) for type_ in op.types.data],
         error=None if op.condition is None else FAILED,
         unsigned=ints_of(op.unsigned),
-        where=[
-            (at.filename.data, at.line.data, at.column.data)
-            for at in positions_of(op.location)
-        ],
+        where=places_of(op.location),
     )
 
 
@@ -41,7 +38,7 @@ def _shape(type_: Attribute) -> list[int] | None:
 
 
 def emit_log(em: KernelEmitter, op: LogOp) -> None:
-    """Write a record; a failed assertion then ends the program."""
+    """Write a record; after a failed assertion, end the program."""
     b = em.builder
     after = None
     if op.condition is not None:
@@ -79,7 +76,7 @@ def _write_values(em: KernelEmitter, op: LogOp, record: Value) -> None:
 def _write_vector(
     em: KernelEmitter, value: SSAValue, type_: VectorType, record: Value, at: int
 ) -> None:
-    """Row by row out of its buffer."""
+    """Write a vector row by row, from its buffer."""
     b, base = em.builder, em.strided(value)
     rows, cols = [1, *type_.get_shape()][-2:]
     element = type_.element_type

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
+from xetl.analysis.memory import roots_of
 from xetl.codegen.emitter import EmitTable, Strided, constant, is_constant
 from xetl.codegen.types import I1, PTR, Value, ll, memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl.errors import IRError
 from xetl.imports import late
-from xetl_cpu.dialect import (
-    BlockGemmOp,
-    BlockOp,
-    Output,
-    PackOp,
-    SkinnyGemmOp,
-    ThreadTilesOp,
-    element_name,
-)
+from xetl_cpu import dialect
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.llvm import bits_of
 from xetl_cpu.machine import LINE
@@ -40,8 +33,8 @@ _emit_low_gemm = late(f"{_MICROKERNELS}.small_m_gemm", "emit_low_gemm")
 
 
 def _source_name(value: SSAValue, is_unsigned: bool) -> str:
-    """The same where the sign of bytes matters, because they are widened."""
-    name = element_name(value)
+    """Return the element type, with unsigned bytes, whose extension differs."""
+    name = dialect.element_name(value)
     return "u8" if name == "i8" and is_unsigned else name
 
 
@@ -50,14 +43,14 @@ def _at(em: KernelEmitter, value: SSAValue, *indices: SSAValue) -> Value:
 
 
 def _from(em: KernelEmitter, panels: SSAValue, offset: SSAValue) -> Value:
-    """The address of an element of packed panels."""
+    """Return the address of an element of packed panels."""
     element = memory_type(memref_type(panels).element_type)
     address = em.strided(panels).address
     return em.builder.gep(address, [em.get(offset)], source_etype=element)
 
 
 def _unit(source: Strided) -> Unit | None:
-    """The contiguous dimension, if the type tells; only its code is compiled."""
+    """Return the contiguous dimension if the type tells; only its code is compiled."""
     units: tuple[Unit, Unit] = ("minor", "major")
     for name, stride in zip(units, reversed(source.strides)):
         if is_constant(stride, 1):
@@ -65,8 +58,8 @@ def _unit(source: Strided) -> Unit | None:
     return None
 
 
-def _plan(em: KernelEmitter, op: BlockOp) -> Blocking:
-    """The plan, which may be written by hand.
+def _plan(em: KernelEmitter, op: dialect.BlockOp) -> Blocking:
+    """Return the plan, which may be written by hand.
 
     Raises:
         IRError: the target does not have its instruction, or numbers do not fit.
@@ -84,7 +77,7 @@ def _plan(em: KernelEmitter, op: BlockOp) -> Blocking:
     return plan
 
 
-def _pack(em: KernelEmitter, op: PackOp) -> None:
+def _pack(em: KernelEmitter, op: dialect.PackOp) -> None:
     blocking, source = _plan(em, op), em.strided(op.source)
     name = _source_name(op.source, blocking.arithmetic.unsigned[op.is_b])
     how = (blocking, op.operand.data, name, _unit(source))
@@ -101,11 +94,13 @@ def _pack(em: KernelEmitter, op: PackOp) -> None:
     )
 
 
-def _block_gemm(em: KernelEmitter, op: BlockGemmOp) -> None:
+def _block_gemm(em: KernelEmitter, op: dialect.BlockGemmOp) -> None:
     blocking = _plan(em, op)
     output = op.output()
-    out = None if output is None else element_name(output.matrix)
-    function = emit_block_gemm(em.module, em.target, blocking, out)
+    out = None if output is None else dialect.element_name(output.matrix)
+    is_given = any(isinstance(root, BlockArgument) for root in roots_of(op.a))
+    is_made = not is_given and op.later() is None
+    function = emit_block_gemm(em.module, em.target, blocking, out, is_made)
     a = em.strided(op.a)
     panels = _from(em, op.b, op.b_offset)
     arguments = [
@@ -122,8 +117,10 @@ def _block_gemm(em: KernelEmitter, op: BlockGemmOp) -> None:
     em.builder.call(function, arguments)
 
 
-def _later(em: KernelEmitter, op: BlockGemmOp, blocking: Blocking) -> list[Value]:
-    """What is packed next, as contiguous pieces; the null pointer: nothing known."""
+def _later(
+    em: KernelEmitter, op: dialect.BlockGemmOp, blocking: Blocking
+) -> list[Value]:
+    """Return the memory that is packed next, as contiguous pieces; null: unknown."""
     later = op.later()
     if later is None:
         return [ll.Constant(PTR, None), constant(0), constant(0)]
@@ -131,7 +128,7 @@ def _later(em: KernelEmitter, op: BlockGemmOp, blocking: Blocking) -> list[Value
     is_row = _unit(b) != "major"
     pieces = blocking.chunk if is_row else blocking.block_n
     stride = b.strides[0 if is_row else 1]
-    size = bits_of(element_name(later.matrix)).width // 8
+    size = bits_of(dialect.element_name(later.matrix)).width // 8
     distance = em.builder.mul(stride, size)
     start = _if(em, later.is_wanted, _at(em, later.matrix, later.k, later.n))
     return [start, distance, constant(pieces)]
@@ -143,9 +140,9 @@ def _if(em: KernelEmitter, is_wanted: SSAValue, address: Value) -> Value:
 
 
 def _output(
-    em: KernelEmitter, output: Output | None, blocking: Blocking
+    em: KernelEmitter, output: dialect.Output | None, blocking: Blocking
 ) -> list[Value]:
-    """Where the sums go; the null pointer: to C."""
+    """Return the destination of the sums; null: C."""
     if output is None:
         return []
     at, matrix = (
@@ -156,15 +153,17 @@ def _output(
     return place + ([_goes_past(em, at, matrix, output)] if blocking.uses_tiles else [])
 
 
-def _goes_past(em: KernelEmitter, at: Value, matrix: Strided, output: Output) -> Value:
-    """Whether stores go past the caches: L2 does not hold C, and its rows are lines.
+def _goes_past(
+    em: KernelEmitter, at: Value, matrix: Strided, output: dialect.Output
+) -> Value:
+    """Whether stores bypass the caches: L2 does not hold C, and rows are whole lines.
 
-    Measured on silicon: a line that comes from L3 to be overwritten costs more than
-    the reader of it, who has to fetch it again (0.42 and 0.51 of the peak at 2048). L2
-    does not hold a C of its own size either: 1024 cubed to twelve C in turn gains 8 to
-    17 %, and to the same one nothing.
+    Measured on silicon: a line that is read from L3 to be overwritten costs more than
+    it costs the reader to fetch it again (0.42 and 0.51 of the peak at 2048). L2 does
+    not hold a C of its own size either: 1024 cubed to twelve C in turn gains 8 to 17 %,
+    and to the same one nothing.
     """
-    build, size = em.builder, bits_of(element_name(output.matrix)).width // 8
+    build, size = em.builder, bits_of(dialect.element_name(output.matrix)).width // 8
     distance = build.mul(matrix.strides[0], size)
     extent = build.mul(distance, matrix.sizes[0])
     places = build.or_(build.ptrtoint(at, distance.type), distance)
@@ -175,12 +174,12 @@ def _goes_past(em: KernelEmitter, at: Value, matrix: Strided, output: Output) ->
     )
 
 
-def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
+def _skinny_gemm(em: KernelEmitter, op: dialect.SkinnyGemmOp) -> None:
     blocking = _plan(em, op)
     a, b = em.strided(op.a), em.strided(op.b)
     assert _unit(b) is not None, "`plan-gemm` streams only B with a unit stride"
     skinny = _emit_skinny_gemm if blocking.is_skinny else _emit_low_gemm
-    # Of one column both strides may be 1.
+    # With one column, both strides may be 1.
     is_by_columns = is_constant(b.strides[0], 1)
     emit = _emit_dots if is_by_columns else skinny
     function = emit(em.module, em.target, blocking)
@@ -199,12 +198,12 @@ def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
 
 
 def _dispatch_tiles(em: KernelEmitter, op: TileConfigDispatchOp) -> None:
-    """Our own kernels need no address; what it is for is known where it is used."""
+    """Our own kernels need no address: the operations that use them know the kernel."""
     em.set(op.kernel, constant(0))
 
 
 def _configure(em: KernelEmitter, op: TileConfigOp) -> None:
-    """Set this thread's tiles up, or give them back."""
+    """Configure this thread's tiles, or release them."""
     emit = _emit_configure if _sets_up(op.kernel) else _emit_release
     emit(em.builder)
 
@@ -215,16 +214,16 @@ def _sets_up(kernel: SSAValue) -> bool:
     return "no_reset_tileconfig" in dispatch.flag_names()
 
 
-def _thread_tiles(em: KernelEmitter, op: ThreadTilesOp) -> None:
-    """Nothing in a trip: the task around all trips has done it (`parallel.py`)."""
+def _thread_tiles(em: KernelEmitter, op: dialect.ThreadTilesOp) -> None:
+    """Emit no code: the task around all programs has done this (`parallel.py`)."""
     del em, op
 
 
 TABLE: EmitTable = {
-    PackOp: _pack,
-    BlockGemmOp: _block_gemm,
-    SkinnyGemmOp: _skinny_gemm,
+    dialect.PackOp: _pack,
+    dialect.BlockGemmOp: _block_gemm,
+    dialect.SkinnyGemmOp: _skinny_gemm,
     TileConfigDispatchOp: _dispatch_tiles,
     TileConfigOp: _configure,
-    ThreadTilesOp: _thread_tiles,
+    dialect.ThreadTilesOp: _thread_tiles,
 }

@@ -1,28 +1,28 @@
 """Emission of ``scf.parallel``: a task function, and the fork that runs it.
 
-All values the body needs are put into a context in the launching thread's stack:
+All values that the body needs are put into a context on the launching thread's stack:
 
     context = [trips, threads, scratch, log, done, captured values ...]  (8 bytes each)
 
-The trips are dealt out in ranges, one for each thread, so that a thread meets the same
-data again in the next launch (its cache holds it: a copy of 16 MB runs 2 to 3 times as
-fast as with trips handed out one by one). A range is taken in parts; whoever is done
-goes on with parts of the others' ranges, so a slow thread holds up nobody. A thread
-alone takes all of its range at once: each step waits for what the last part stored.
-The next trip of a range stands in the first line of its thread's scratch.
+The iterations (trips) are split into ranges, one for each thread, so that a thread gets
+the same data in the next launch (it is in its cache: a copy of 16 MB runs 2 to 3 times
+as fast as with trips handed out one by one). A range is taken in parts; a thread that
+is done continues with parts of the others' ranges, so a slow thread delays no other. A
+single thread takes its whole range at once, because each atomic step waits for the
+stores of the last part. The next trip of a range is in the first line of its thread's
+scratch.
 
-A fork ends when all threads have come to it. Where another process, or a library's
-threads that spin, have the processors, they come late: such a launch takes up to ten
-times as long as on one thread. So the pool remembers what the last join lost (from the
-end of the last trip on, by the processor's counter of time), and a launch that could
-not gain as much runs on its own thread. Each that does takes a sixteenth of what it
-could have gained off that number, so that some launch tries the others again.
+A fork ends when all threads have joined. If another process, or spinning threads of a
+library, occupy the processors, threads join late: such a launch takes up to ten times
+as long as on one thread. So the pool records how much time the last join lost (since
+the end of the last trip, by the processor's time counter), and a launch that cannot
+gain as much runs on its own thread. Each such launch subtracts a sixteenth of its
+possible gain from that number, so that some later launch tries the others again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
@@ -48,6 +48,7 @@ from xetl_cpu.emit.work import emit_nanoseconds, nanoseconds
 from xetl_cpu.launch.slots import FORK, LOST, POOL, THREADS, WORKSPACE, WORKSPACE_BYTES
 from xetl_cpu.llvm import I8, I64, PTR, VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.lowering.order_programs import order_of
+from xetl_cpu.machine import PAGE
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _DONE, _CAPTURED = range(6)
 _HEADER = 64
@@ -74,18 +75,14 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
 
 
 def emit_groups(em: KernelEmitter, op: scf.ForOp) -> None:
-    """A loop; if it launches tasks, the workspace is looked at before it."""
+    """Emit a loop; if it launches tasks, check the workspace before it."""
     if not em.is_checked and operations_in(op, scf.ParallelOp):
         _check_workspace(em)
     CONTROL[scf.ForOp](em, op)
 
 
-def _is_constant(value: Value) -> bool:
-    return isinstance(value, ll.Constant)
-
-
 def _check_workspace(em: KernelEmitter) -> None:
-    """Return the bytes needed if the workspace is too small: nothing is written yet."""
+    """Return the needed bytes if the workspace is too small, before any write."""
     b = em.builder
     scratch = b.mul(em.slot(THREADS), _stride(em))
     needed = b.add(em.used, scratch)
@@ -96,29 +93,33 @@ def _check_workspace(em: KernelEmitter) -> None:
     b.ret(needed)
     b.position_at_end(enough)
     if em.log_ids:
-        # The log is empty but for the word that counts its words.
+        # The log is empty, except for the word that counts its words.
         b.store(constant(1), em.slot(WORKSPACE, PTR), align=8)
     em.is_checked = True
 
 
 def _stride(em: KernelEmitter) -> int:
-    """Bytes from one thread's scratch to the next."""
-    return _HEADER + em.scratch_bytes
+    """Return the bytes from one thread's scratch to the next.
+
+    These are whole pages, so that each starts in the middle of one
+    (`launch/workspace.py`).
+    """
+    return -(-(_HEADER + em.scratch_bytes) // PAGE) * PAGE
 
 
 def captured_parts(
     em: KernelEmitter, op: Operation
 ) -> tuple[list[SSAValue], list[Value]]:
-    """What regions use from outside, but for constants, and all parts of that."""
-    outside = [v for v in captured(op) if not _is_constant(em.get(v))]
+    """Return values that regions use from outside, and their parts except constants."""
+    outside = captured(op)
     parts = [part for value in outside for part in flatten(em.get(value))]
-    # Views of one array have parts in common.
-    parts = dict.fromkeys(each for each in parts if not _is_constant(each))
+    # Views of one array share parts.
+    parts = dict.fromkeys(each for each in parts if not isinstance(each, ll.Constant))
     return outside, list(parts)
 
 
 def store_context(em: KernelEmitter, parts: list[Value]) -> Value:
-    """Put values into the stack, for the function of a region."""
+    """Store values on the stack, for the function of a region."""
     b = em.builder
     context = b.stack_words(len(parts))
     for index, part in enumerate(parts):
@@ -127,7 +128,7 @@ def store_context(em: KernelEmitter, parts: list[Value]) -> Value:
 
 
 def _threads(em: KernelEmitter, trips: Value, work: Value) -> Value:
-    """How many threads to use: one where there is no pool or little work."""
+    """Return the number of threads: 1 if there is no pool or little work."""
     b = em.builder
     none = b.icmp_signed("==", em.slot(POOL), 0)
     little = b.icmp_signed("<", work, SMALL)
@@ -137,7 +138,7 @@ def _threads(em: KernelEmitter, trips: Value, work: Value) -> Value:
 
 
 def _deal(em: KernelEmitter, scratch: Value, trips: Value, threads: Value) -> None:
-    """Give each thread its range: where it starts."""
+    """Store the start of each thread's range."""
     b, some = em.builder, or_one(em.builder, threads)
     with b.counted_loop(threads, name="deal") as thread:
         first = b.udiv(b.mul(trips, thread.index), some)
@@ -145,7 +146,7 @@ def _deal(em: KernelEmitter, scratch: Value, trips: Value, threads: Value) -> No
 
 
 def _own(em: KernelEmitter, b: Builder, scratch: Value, thread: Value) -> Value:
-    """The scratch of a thread; its first word is the next trip of its range."""
+    """Return the scratch of a thread; its first word is the next trip of its range."""
     skip = b.mul(thread, _stride(em))
     return b.gep(scratch, [skip], source_etype=I8)
 
@@ -153,7 +154,7 @@ def _own(em: KernelEmitter, b: Builder, scratch: Value, thread: Value) -> Value:
 def _fork(
     em: KernelEmitter, task: Value, context: Value, threads: Value, work: Value
 ) -> None:
-    """Call the task here, with all ranges, or have the pool call it on its threads."""
+    """Call the task here, with all ranges, or let the pool call it on its threads."""
     b = em.builder
     args, dims, steps = (b.stack_words(1) for _ in range(3))
     b.store(constant(0), args)
@@ -174,7 +175,7 @@ def _fork(
     b.call(task, [args, dims, steps, context])
     b.branch(after)
     b.position_at_end(fork)
-    # llvmlite calls only what has a function's type; in the text it is a `ptr`.
+    # llvmlite calls only values of function type; in the text it is a `ptr`.
     run = b.load(b.word_at(pool, FORK), typ=_FORK.as_pointer(), align=8)
     # The pool's own arguments: no inner dimensions, one array, this many threads.
     tail = [constant(0), constant(1), threads]
@@ -187,31 +188,31 @@ def _fork(
 
 
 def _lost(b: Builder, begun: Value, done: Value, work: Value) -> Value:
-    """About how many nanoseconds a fork lost at its join, which ends now.
+    """Return about how many nanoseconds a fork lost at its join, which ends now.
 
-    Nothing, if the work before took more than twice as long: a fork still pays.
+    Return 0 if the work took more than twice as long: then a fork still pays.
     """
     waited = b.sub(_time(b), done)
     is_little = b.icmp_signed("<", b.shl(waited, 1), b.sub(done, begun))
-    # These counters go at 2 to 4 GHz; those of two processors may differ.
+    # These counters run at 2 to 4 GHz; those of two processors may differ.
     most = b.minimum(b.add(work, _MORE_THAN_ITS_WORK), _MOST_LOST)
     return b.select(is_little, 0, b.minimum(b.maximum(b.ashr(waited, 1), 0), most))
 
 
 def _time(b: Builder) -> Value:
-    """The processor's counter of time: 10 ns."""
+    """Read the processor's time counter, which takes 10 ns."""
     return b.intrinsic("llvm.readcyclecounter", I64, [])
 
 
 def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -> Value:
-    """``void task(args, dims, steps, context)``: as numba's pool calls it."""
+    """Emit ``void task(args, dims, steps, context)``, as numba's pool calls it."""
     name: str = em.module.get_unique_name("xetl_task")
     params = [(n, PTR) for n in ("args", "dims", "steps", "context")]
     task = define(em.module, name, VOID, params)
     if _only_calls(op):
         leave_as_it_is(task)
     args, dims, _, context = task.args
-    inner = em.inside(task, constants(em, op))
+    inner = em.inside(task)
     b = inner.builder
     words = [b.load(b.word_at(context, n), typ=I64) for n in (_TRIPS, _THREADS)]
     scratch = b.load(b.word_at(context, _SCRATCH), typ=PTR)
@@ -224,7 +225,7 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     has_run = b.stack_words(1)
     b.store(constant(0), has_run)
     end = b.add(first, count)
-    # Hidden: strength reduction would look at every address as one of this loop.
+    # Hidden: strength reduction would derive every address from this loop's counter.
     with b.counted_loop(end, start=first, name="thread", is_hidden=True) as thread:
         own = _own(em, b, scratch, thread.index)
         inner.scratch = b.gep(own, [_HEADER], source_etype=I8)
@@ -232,7 +233,7 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
         for last in inner.last.values():
             b.store(constant(-1), last)
         _take_ranges(inner, op, scratch, thread.index, words, has_run)
-    # Nobody waits for a thread alone; to read the counter takes 10 ns.
+    # A single thread needs no time of its end; reading the counter takes 10 ns.
     is_joined = b.icmp_signed(">", words[1], 1)
     ran = b.icmp_signed("!=", b.load(has_run, typ=I64), 0)
     with b.if_then(b.and_(is_joined, ran)):
@@ -254,11 +255,6 @@ def _only_calls(op: scf.ParallelOp) -> bool:
     return not is_work and any(isinstance(each, BlockOp) for each in inside)
 
 
-def constants(em: KernelEmitter, op: Operation) -> dict[SSAValue, Any]:
-    """Constants that regions use from outside: each function has its own."""
-    return {v: em.get(v) for v in captured(op) if _is_constant(em.get(v))}
-
-
 def load_captured(
     em: KernelEmitter,
     inner: KernelEmitter,
@@ -266,13 +262,13 @@ def load_captured(
     outside: list[SSAValue],
     first: int,
 ) -> None:
-    """Take `captured_parts`, which stand in a context from word ``first`` on."""
+    """Load `captured_parts` from a context, from word ``first`` on."""
     b, loaded = inner.builder, dict[Value, Value]()
     for value in outside:
         like = em.get(value)
         parts: list[Value] = []
         for part in flatten(like):
-            if not _is_constant(part) and part not in loaded:
+            if not isinstance(part, ll.Constant) and part not in loaded:
                 field = b.word_at(context, first + len(loaded))
                 loaded[part] = b.load(field, typ=part.type, align=8)
             parts.append(loaded.get(part, part))
@@ -287,7 +283,7 @@ def _take_ranges(
     words: Sequence[Value],
     has_run: Value,
 ) -> None:
-    """The thread's own range first, then what is left of the others'."""
+    """Run the thread's own range, then the rest of the others' ranges."""
     b, (trips, threads) = inner.builder, words
     some = or_one(b, threads)
     most = max(1, _TAKE // max(1, nanoseconds(op.body.block)))
@@ -309,11 +305,11 @@ def _take_trips(
     end: Value,
     has_run: Value,
 ) -> None:
-    """``while (first = counter += step) < end``: run so many trips.
+    """Emit ``while (first = counter += step) < end``: run ``step`` trips.
 
-    An atomic step waits for all stores before it, so one for each trip would keep
-    short trips from overlapping.  ``counter``: where it is, the step, and whether no
-    other thread takes any.
+    An atomic step waits for all stores before it, so one for each trip would keep short
+    trips from overlapping.  ``counter``: its address, the step, and whether no other
+    thread takes trips.
     """
     b = inner.builder
     names = "take", "first", "run", "next", "end"
@@ -352,7 +348,7 @@ def _take_trips(
 
 
 def _count_up(b: Builder, counter: Value, step: Value, is_alone: Value) -> Value:
-    """What it was: one thread needs no atomic step."""
+    """Add to the counter and return its old value; one thread needs no atomic step."""
     found = b.stack_words(1)
     with b.if_else(is_alone) as (alone, together):
         with alone:
@@ -365,7 +361,7 @@ def _count_up(b: Builder, counter: Value, step: Value, is_alone: Value) -> Value
 
 
 def _advance(b: Builder, places: Sequence[Value], extents: Sequence[Value]) -> None:
-    """The indices of the next trip; the last has no extent."""
+    """Compute the indices of the next trip; the last one has no extent."""
     carry: Value = constant(1)
     for place, extent in zip(places, extents):
         index = b.add(b.load(place, typ=I64), carry)
@@ -407,7 +403,7 @@ _STATE_BYTES = 64
 
 
 def set_up_tiles(em: KernelEmitter, op: ThreadTilesOp) -> Value | None:
-    """Before a thread's first trip; gives what `give_back_tiles` wants to know."""
+    """Configure tiles before a thread's first trip; return the state to restore."""
     if op.library is None:
         _CONFIGURE(em.builder)
         return None
@@ -418,7 +414,7 @@ def set_up_tiles(em: KernelEmitter, op: ThreadTilesOp) -> Value | None:
 
 
 def give_back_tiles(em: KernelEmitter, op: ThreadTilesOp, state: Value | None) -> None:
-    """Behind a thread's last trip."""
+    """Release tiles after a thread's last trip."""
     if op.library is None:
         _RELEASE(em.builder)
     else:
@@ -427,28 +423,32 @@ def give_back_tiles(em: KernelEmitter, op: ThreadTilesOp, state: Value | None) -
 
 
 def _invoke(em: Emitter, kernel: Value, state: Value) -> None:
-    """A kernel of the library: it saves to the state, or restores from it."""
+    """Call a kernel of the library, which saves to the state or restores from it."""
     function = declare(em.module, _INVOKE, VOID, [I64, I64, PTR, I64])
     data_type = constant(DATA_TYPES["bf16"])
     em.builder.call(function, [data_type, kernel, state, constant(0)])
 
 
 _TAKES = 32
-"""In so many parts at least a thread takes its range, for others to take some."""
+"""Parts of a thread's range, at least: so other threads can take some."""
 
 _TAKE = 5_000
-"""Nanoseconds of work in a part: enough for the atomic step not to count."""
+"""Nanoseconds of work in a part, at most: enough to hide the atomic step."""
 
 SMALL = 20_000
-"""Nanoseconds of work that one thread does alone."""
+"""Nanoseconds of work up to which a launch uses one thread."""
 
 _FORGETS = 5
-"""A launch alone takes its work, divided by two to this power, off what is lost."""
+"""A launch on one thread subtracts its work, divided by 2 to this power, from the
+loss."""
 
 _MORE_THAN_ITS_WORK = 50_000
-"""Nanoseconds by which a join may be said to have lost more than the launch's work.
+"""Nanoseconds by which the loss of a join may exceed the launch's work.
 
-Once in a while a thread is late by milliseconds: few launches run alone for that."""
+Sometimes a thread is late by milliseconds: only a few launches run on one thread after
+that.
+"""
 
 _MOST_LOST = 1_000_000
-"""Nanoseconds: launches that gain a millisecond always try all threads."""
+"""Nanoseconds of loss, at most: launches that gain a millisecond always use all
+threads."""

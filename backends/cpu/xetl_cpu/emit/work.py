@@ -1,8 +1,8 @@
-"""What a block takes to run: whether a launch is worth several threads.
+"""Estimates of the run time of blocks: whether a launch is worth several threads.
 
-An estimate is made when a kernel is compiled: a vector operation is 1 ns, a loop whose
-trips nobody knows has 8, or fewer where its tile is smaller. Loops that end at a size
-of the launch (``for k in range(0, K, 64)``) are counted when it is launched.
+The estimate is made at compile time: a vector operation takes 1 ns, a loop with an
+unknown number of iterations has 8, or fewer if its tile is smaller. Loops that end at a
+size of the launch (``for k in range(0, K, 64)``) are counted at launch time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _UNKNOWN_DEPTH = 128
 _GEMM_PER_NS = 200
 _PACK_PER_NS = 4
 _CALL = 1000
-"""Of a library, for the product of a panel."""
+"""Nanoseconds of a library call for the product of a panel."""
+
+_COUNTED = (func.CallOp, BlockGemmOp, PackOp)
+"""Operations without regions that have a better estimate."""
 
 _MAXIMA = (arith.MaxsiOp, arith.SelectOp)
 _PRODUCTS = (arith.MuliOp, arith.DivuiOp)
@@ -42,7 +45,7 @@ _ONE_THREAD = (
 
 
 def emit_nanoseconds(em: KernelEmitter, op: scf.ParallelOp) -> Value:
-    """Estimated time of one program of a launch."""
+    """Emit the estimated time of one program of a launch."""
     b, total = em.builder, constant(nanoseconds(op.body.block))
     for loop, times in _loops(op.body.block):
         step = constant_index(loop.step) or 0
@@ -64,7 +67,7 @@ def emit_nanoseconds(em: KernelEmitter, op: scf.ParallelOp) -> Value:
 
 
 def _loops(block: Block, times: int = 1) -> Iterator[tuple[scf.ForOp, int]]:
-    """The loops of a program, and those in loops of known trips: with how often."""
+    """Yield the loops of a program, also nested in known loops, with their counts."""
     for loop in block.ops:
         if isinstance(loop, scf.ForOp) and IS_PROGRAMS not in loop.attributes:
             yield loop, times
@@ -74,11 +77,13 @@ def _loops(block: Block, times: int = 1) -> Iterator[tuple[scf.ForOp, int]]:
 
 
 def nanoseconds(block: Block) -> int:
-    """Estimated time of one execution of a block."""
+    """Return the estimated time of one execution of a block."""
     return sum(_cost(op) for op in block.ops)
 
 
 def _cost(op: Operation) -> int:
+    if type(op) not in _COUNTED and not op.regions:
+        return 0 if type(op) is arith.ConstantOp else 1
     if isinstance(op, scf.ForOp) and IS_PROGRAMS in op.attributes:
         return nanoseconds(op.body.block)  # at least one program
     if isinstance(op, scf.ForOp):
@@ -93,7 +98,7 @@ def _cost(op: Operation) -> int:
         rows = plan.block_n if op.is_b else plan.block_m
         return rows * _UNKNOWN_DEPTH // _PACK_PER_NS
     inside = [nanoseconds(b) for region in op.regions for b in region.blocks]
-    return max(inside, default=0 if isinstance(op, arith.ConstantOp) else 1)
+    return max(inside, default=1)
 
 
 def _trips(loop: scf.ForOp) -> int:
@@ -108,7 +113,7 @@ def _trips(loop: scf.ForOp) -> int:
 
 
 def _most_between(lower: SSAValue, upper: SSAValue) -> int | None:
-    """How far ``upper`` is behind ``lower`` at most; None: unknown."""
+    """Return the largest distance from ``lower`` to ``upper``; None if unknown."""
     owner = upper.owner
     if isinstance(owner, arith.AddiOp) and lower in owner.operands:
         rest = owner.rhs if owner.lhs is lower else owner.lhs
@@ -120,7 +125,7 @@ def _most_between(lower: SSAValue, upper: SSAValue) -> int | None:
 
 
 def _most(value: SSAValue) -> int | None:
-    """What an index is at most, or 0; None: unknown."""
+    """Return an upper bound of an index, at least 0; None if unknown."""
     known = constant_index(value)
     if known is not None:
         return max(0, known)

@@ -1,13 +1,14 @@
-"""Emits `xetl_entry`: a kernel's arguments straight out of Python objects.
+"""Emits `xetl_entry`, which reads a kernel's arguments directly from Python objects.
 
-One function serves all kernels: it walks the table that `launch/fastcall.py` made. As a
-builtin it is called ``(self, objects, count)``, holding Python's lock; ``self`` is the
-table. It returns the int 0 when the kernel has run, and 1, with nothing written, when
-anything is not as the table says or merely unusual: the slow path is general.
+One function serves all kernels: it reads the table that `launch/fastcall.py` made.
+CPython calls it as a builtin, ``(self, objects, count)``, with Python's lock held;
+``self`` is the table. It returns the int 0 after the kernel has run. It returns 1, with
+nothing written, if an argument does not match the table or is only unusual: the slow
+path is general.
 
-    objects   grid x, y, z, then one for each parameter; constants at the end may miss
-    check     type, dtype, rank, which stride is 1, alignment, writeable, overlap
-    run       with the lock released, unless that takes longer than the kernel
+    objects   grid x, y, z, then one for each parameter; last constants may be omitted
+    check     type, dtype, rank, dimension of stride 1, alignment, writeable, overlap
+    run       without the lock, unless releasing it takes longer than the kernel
 
 `fastcall` keeps the machine code in the disk cache.
 """
@@ -19,20 +20,11 @@ from typing import Any
 
 from xetl_cpu.build import assemble
 from xetl_cpu.image import DEFAULT_IMPORTS, Image, build_image
+from xetl_cpu.launch import entry_tensors
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.entry_calls import emit_launch, emit_plan
 from xetl_cpu.launch.entry_exported import emit_other
 from xetl_cpu.launch.entry_replay import emit_replay
-from xetl_cpu.launch.entry_tensors import (
-    S_DATA,
-    S_END,
-    S_SHAPE,
-    S_SHIFT,
-    S_STRIDES,
-    SEEN_WORDS,
-    is_tensor,
-    note_written,
-)
 from xetl_cpu.launch.entry_writing import (
     EntryCode,
     EntryParts,
@@ -46,11 +38,11 @@ from xetl_cpu.llvm import I1, I32, I64, PTR, ir
 from xetl_cpu.targets import find_target
 
 _EQ = 2
-"""Of CPython: which comparison."""
+"""CPython's number of the comparison ``==``."""
 
 
 def build_entry() -> Image:
-    """The machine code of `xetl_entry`, for any processor that has a target."""
+    """Return the machine code of `xetl_entry`, for any processor that has a target."""
     module = ir.Module(layout.ENTRY)
     parts = EntryParts(
         _emit_read(module, _emit_array(module, emit_other(module))),
@@ -69,14 +61,14 @@ def build_entry() -> Image:
 
 
 def _emit_array(module: Any, other_array: Any) -> Any:
-    """``i64 array(object, record, process, slots, range, held)``: check, fill slots.
+    """Emit ``array(object, record, process, slots, range, held)``: check, fill slots.
 
-    ``range`` becomes the first byte of the array and the first behind it, both 0 if it
-    is empty.
+    It returns 0 or 1 as i64. ``range`` becomes the first byte of the array and the byte
+    behind its last one; both are 0 if the array is empty.
     """
     code = EntryCode(module, "array", I64, [PTR] * 6)
     obj, record, code.process, slots, range_, held = code.args
-    seen = code.kept(SEEN_WORDS)
+    seen = code.kept(entry_tensors.SEEN_WORDS)
     is_array = obj[layout.OB_TYPE // 8] == code.process[layout.P_NDARRAY]
     with code.when_else(is_array) as (of_numpy, other):
         with of_numpy:
@@ -84,11 +76,14 @@ def _emit_array(module: Any, other_array: Any) -> Any:
         with other:
             code.require(other_array, obj, record, code.process, seen, held)
     slots = slots.record(record[layout.R_SLOT], 1)
-    data, up = seen[S_DATA], seen[S_SHIFT]
+    data, up = seen[entry_tensors.S_DATA], seen[entry_tensors.S_SHIFT]
     slots[0] = data
     rank, shift = record[layout.R_RANK], record[layout.R_SHIFT]
     zero, item = code.word(0), code.word(1) << shift
-    shape, strides = seen.pointer(S_SHAPE), seen.pointer(S_STRIDES)
+    shape, strides = (
+        seen.pointer(entry_tensors.S_SHAPE),
+        seen.pointer(entry_tensors.S_STRIDES),
+    )
     with code.loop(rank, zero, item, zero) as loop:
         dim = loop.index
         size, stride = shape[dim], strides[dim] << up
@@ -105,16 +100,15 @@ def _emit_array(module: Any, other_array: Any) -> Any:
         ]
     below, above, empty = loop.results
     is_empty, end = empty != 0, data + above
-    nowhere = (data == 0) | (end > seen[S_END])
+    nowhere = (data == 0) | (end > seen[entry_tensors.S_END])
     code.refuse_if(~is_empty & nowhere)
     range_[0] = code.choose(is_empty, 0, data + below)
     range_[1] = code.choose(is_empty, 0, end)
-    _check_nested(code, record, item, (shape, strides, up))
     return code.finish()
 
 
 def _see_array(code: EntryCode, obj: Word, record: Word, seen: Word) -> None:
-    """Check what stands in an array of NumPy, and say where it lies."""
+    """Check a NumPy array, and write its address, sizes and strides to ``seen``."""
     code.refuse_if(obj.half(layout.RANK) != record[layout.R_RANK].sized(I32))
     code.refuse_if(obj[layout.DESCR // 8] != record[layout.R_OBJECT])
     both = code.word(layout.ALIGNED | layout.WRITEABLE, I32)
@@ -122,19 +116,19 @@ def _see_array(code: EntryCode, obj: Word, record: Word, seen: Word) -> None:
     needed = code.choose(stored, both, layout.ALIGNED)
     code.refuse_if(obj.half(layout.FLAGS) & needed != needed)
     for index, offset in (
-        (S_DATA, layout.DATA),
-        (S_SHAPE, layout.SHAPE),
-        (S_STRIDES, layout.STRIDES),
+        (entry_tensors.S_DATA, layout.DATA),
+        (entry_tensors.S_SHAPE, layout.SHAPE),
+        (entry_tensors.S_STRIDES, layout.STRIDES),
     ):
         seen[index] = obj[offset // 8]
-    seen[S_SHIFT] = 0
-    seen[S_END] = (1 << 63) - 1
+    seen[entry_tensors.S_SHIFT] = 0
+    seen[entry_tensors.S_END] = (1 << 63) - 1
 
 
 def _check_stride(
     code: EntryCode, record: Word, item: Word, dim: Word, size: Word, stride: Word
 ) -> None:
-    """Refuse odd strides, and those of another unit dimension."""
+    """Refuse strides that are no multiple of an element, or another unit dimension."""
     code.refuse_if((stride & (item - 1)) != 0)
     unit, is_last = record[layout.R_UNIT], dim == record[layout.R_RANK] - 1
     is_unit = code.choose(size > 1, stride == item, is_last)
@@ -142,22 +136,20 @@ def _check_stride(
     code.refuse_if((dim > unit) & is_unit)
 
 
-def _check_nested(
-    code: EntryCode, record: Word, item: Word, lies: Sequence[Word]
-) -> None:
+def _check_nested(code: EntryCode, record: Word, slots: Word) -> None:
     """Refuse stored arrays whose elements might share memory.
 
-    Each stride must step over all of the dimensions inside it: those behind it, or,
-    where the first dimension is the one of stride 1, those before it.
+    Each stride must step over all inner dimensions: those behind it, or, if the first
+    dimension has stride 1, those before it. Recorded calls do not need this check:
+    their strides were checked completely.
     """
-    shape, strides, up = lies
-    rank = record[layout.R_RANK]
+    rank, words = record[layout.R_RANK], slots.record(record[layout.R_SLOT], 1)
     count = code.choose(record[layout.R_STORED] != 0, rank, 0)
     column_major = record[layout.R_UNIT] == 0
-    with code.loop(count, item) as loop:
+    with code.loop(count, code.word(1)) as loop:
         (reach,) = loop.values
         dim = code.choose(column_major, loop.index, rank - 1 - loop.index)
-        size, stride = shape[dim], strides[dim] << up
+        size, stride = words[dim + 1], words[dim + rank + 1]
         stride = code.choose(stride < 0, code.word(0) - stride, stride)
         many = size > 1
         code.refuse_if(many & (stride < reach))
@@ -165,9 +157,10 @@ def _check_nested(
 
 
 def _emit_overlap(module: Any) -> Any:
-    """``i64 overlap(left record, right record, left range, right range, slots)``.
+    """Emit ``i64 overlap(left record, right record, left range, right range, slots)``.
 
-    Views the kernel knows to be the same must be; others that matter must lie apart.
+    Arrays that the kernel knows to be equal must be equal; stored arrays must not
+    overlap others.
     """
     code = EntryCode(module, "overlap", I64, [PTR] * 5)
     left, right, left_range, right_range, slots = code.args
@@ -192,8 +185,8 @@ def _refuse_unless_beside(
 ) -> None:
     """Refuse arrays unless they are blocks of different columns of one matrix.
 
-    Both step equally far along their first dimensions, and what lies in a step, of one
-    and then of the other, fits into it.
+    Both have the same stride along their first dimension, and the parts of both arrays
+    within one step fit into it, one after the other.
     """
     strides: list[Word] = []
     inner: list[Word] = []
@@ -219,7 +212,7 @@ def _return_if(code: EntryCode, condition: Word) -> None:
 
 
 def _emit_builtin(module: Any) -> None:
-    """The builtin, whose ``self`` is a table; gives 0, 1, or what a function gives."""
+    """Emit the builtin; ``self`` is a table. It returns 0, 1 or a result."""
     code = EntryCode(module, layout.ENTRY, PTR, [PTR, PTR, I64])
     me, objects, count = code.args
     table = me.at(layout.BYTES_VALUE)
@@ -234,7 +227,7 @@ def _emit_builtin(module: Any) -> None:
 
 
 def _emit_run(module: Any, parts: EntryParts) -> None:
-    """``i64 run(table, objects, count)``: `checked`, then nothing is held any more."""
+    """Emit ``i64 run(table, objects, count)``: `checked`, then release what is held."""
     run = _emit_checked(module, parts)
     code = EntryCode(module, layout.RUN, I64, [PTR, PTR, I64])
     table, objects, count = code.args
@@ -248,7 +241,7 @@ def _emit_run(module: Any, parts: EntryParts) -> None:
 
 
 def _emit_checked(module: Any, parts: EntryParts) -> Any:
-    """``i64 checked(table, objects, count, held)``: check all, and run the kernel."""
+    """Emit ``i64 checked(table, objects, count, held)``: check all, run the kernel."""
     code = EntryCode(module, "checked", I64, [PTR, PTR, I64, PTR])
     table, objects, count, held = code.args
     process = code.process = table.pointer(layout.T_PROCESS)
@@ -265,13 +258,13 @@ def _emit_checked(module: Any, parts: EntryParts) -> Any:
     where = records, slots, ranges, held
     _look(code, parts.read, (objects, given, params), where)
     with code.when(held[0] > 0):
-        # Code of Python has run, which may have changed the others.
+        # Python code has run, which may have changed other arrays.
         _look(code, parts.read, (objects, given, params), where, again=True)
     code.refuse_if(process[P_RECORDS] != NOTHING)
     code.require(parts.pairs, given, records, ranges, slots)
     kernel, short = table[layout.T_KERNEL], table[layout.T_SHORT]
     code.require(parts.call, kernel, process, slots, short)
-    note_written(code, objects, given, records)
+    entry_tensors.note_written(code, objects, given, records)
     return code.finish()
 
 
@@ -282,7 +275,7 @@ def _look(
     where: Sequence[Word],
     again: bool = False,
 ) -> None:
-    """Check all objects; ``again``: but those that hold what they have said."""
+    """Check all objects; ``again``: only those that Python code can change."""
     process = code.process
     (objects, given, params), (records, slots, ranges, held) = call, where
     with code.loop(params) as loop:
@@ -294,16 +287,18 @@ def _look(
             is_read = code.word(1, I1)
             if again:
                 of_numpy = obj[layout.OB_TYPE // 8] == process[layout.P_NDARRAY]
-                is_known = of_numpy | is_tensor(code, obj)
+                is_known = of_numpy | entry_tensors.is_tensor(code, obj)
                 is_read = is_known | (kind != layout.ARRAY)
             with code.when(is_read):
                 code.require(read, obj, record, process, slots, range_, held)
+            with code.when(kind == layout.ARRAY):
+                _check_nested(code, record, slots)
 
 
 def _emit_read(module: Any, array: Any) -> Any:
-    """``i64 read(object, record, process, slots, range, held)``: check one object.
+    """Emit ``i64 read(object, record, process, slots, range, held)``: check one object.
 
-    Its words go into the slots.
+    It writes the words of the object to the slots.
     """
     code = EntryCode(module, "read", I64, [PTR] * 6)
     obj, record, code.process, slots, range_, held = code.args
@@ -332,7 +327,7 @@ def _emit_read(module: Any, array: Any) -> Any:
 
 
 def _require_same(code: EntryCode, obj: Word, known: Word) -> None:
-    """Refuse another object, but for a tuple of the same ones."""
+    """Refuse another object, except a tuple of the same objects."""
     with code.when(obj != known):
         of_tuples = code.process.pointer(layout.P_NO_NAMES)[layout.OB_TYPE // 8]
         for each in (obj, known):
@@ -345,7 +340,7 @@ def _require_same(code: EntryCode, obj: Word, known: Word) -> None:
 
 
 def _require_equal(code: EntryCode, obj: Word, known: Word) -> None:
-    """Refuse an object of another class, or that is not equal."""
+    """Refuse an object of another class, or one that is not equal."""
     left, right = (each[layout.OB_TYPE // 8] for each in (obj, known))
     code.refuse_if(left != right)
     args = obj, known, code.word(_EQ, I32)
@@ -373,7 +368,7 @@ def _read_int(code: EntryCode, obj: Word, overflow: Word) -> Word:
 
 
 def _emit_pairs(module: Any, overlap: Any) -> Any:
-    """``i64 pairs(count, records, ranges, slots)``: `overlap` of each two objects."""
+    """Emit ``i64 pairs(count, records, ranges, slots)``: `overlap` of all pairs."""
     code = EntryCode(module, "pairs", I64, [I64, PTR, PTR, PTR])
     count, records, ranges, slots = code.args
     with code.loop(count) as outer:

@@ -1,10 +1,10 @@
-"""Emits what answers calls of launchers, plans and functions of `xetl.ops`.
+"""Emits the functions for calls of launchers, plans and functions of `xetl.ops`.
 
-They are called as CPython's vectorcall has it (`xetl.runtime.native_calls`):
-``(object, arguments, count, names of keywords)``. A launcher or a function looks at the
-form of the call and at the settings, puts the arguments in order behind the grid, and
-lets the entry check them and run what is to be run; what no earlier call was like is
-left to the Python function of its table.
+They use CPython's vectorcall protocol (`xetl.runtime.native_calls`): ``(object,
+arguments, count, names of keywords)``. A launcher or a function compares the form of
+the call and the settings with earlier calls, orders the arguments after the grid, and
+lets the entry check them and run the kernels. If no earlier call matches, it calls the
+Python function of its table.
 """
 
 from __future__ import annotations
@@ -12,30 +12,23 @@ from __future__ import annotations
 from typing import Any
 
 from xetl.runtime import native_calls as calls
+from xetl_cpu.launch import entry_tensors
 from xetl_cpu.launch import fastcall as layout
-from xetl_cpu.launch.entry_tensors import (
-    DL_RANK,
-    DL_SHAPE,
-    DL_WORDS,
-    describe,
-    first_byte,
-    is_tensor,
-)
 from xetl_cpu.launch.entry_writing import EntryCode, Word, call_entry
 from xetl_cpu.launch.tensor_words import NOTHING, ONLY_RECORDED, P_RECORDS
 from xetl_cpu.llvm import I1, I64, PTR
 
 _COUNT = (1 << 63) - 1
-"""Of a vectorcall's number of arguments: without the flag."""
+"""The mask of a vectorcall's argument count, without the flag."""
 
 _FIND = "PyDict_GetItemWithError"
 
 _FEW = 4
-"""Earlier calls that are tried without a look at the shapes of this one."""
+"""The most earlier calls that are tried without a key of the shapes."""
 
 
 def emit_plan(module: Any) -> None:
-    """A plan: its objects are those of the call that was bound."""
+    """Emit a plan's function: its objects are those of the call that was bound."""
     code = EntryCode(module, layout.PLAN, PTR, [PTR, PTR, I64, PTR])
     me, objects, count, names = code.args
     table = me.pointer(calls.TABLE // 8)
@@ -43,13 +36,13 @@ def emit_plan(module: Any) -> None:
     code.refuse_if((count & _COUNT) != 0)
     code.refuse_if(names != 0)
     bound, count_bound = table.at(8 * calls.P_OBJECTS), table[calls.P_COUNT]
-    tensors, found = bound.record(count_bound, 1), code.kept(DL_WORDS)
+    tensors, found = bound.record(count_bound, 1), code.kept(entry_tensors.DL_WORDS)
     with code.loop(table[calls.P_TENSORS]) as loop:
         known = tensors.record(loop.index, 2)
         tensor = bound.pointer(known[0])
-        code.refuse_if(~is_tensor(code, tensor))
-        code.refuse_if(describe(code, tensor, found))
-        code.refuse_if(first_byte(found) != known[1])
+        code.refuse_if(~entry_tensors.is_tensor(code, tensor))
+        code.refuse_if(entry_tensors.describe(code, tensor, found))
+        code.refuse_if(entry_tensors.first_byte(found) != known[1])
     entry = table.pointer(calls.P_ENTRY).at(layout.BYTES_VALUE)
     code.refuse_if(call_entry(code, entry, bound, count_bound) != 0)
     code.give(table.pointer(calls.P_DONE))
@@ -57,7 +50,7 @@ def emit_plan(module: Any) -> None:
 
 
 def emit_launch(module: Any) -> None:
-    """A launcher, or a function."""
+    """Emit the function of a launcher, or of a function."""
     attempt = _emit_attempt(module)
     code = EntryCode(module, layout.LAUNCH, PTR, [PTR, PTR, I64, PTR])
     me, objects, count, names = code.args
@@ -85,15 +78,15 @@ def emit_launch(module: Any) -> None:
 
 
 def _emit_key(module: Any) -> Any:
-    """``i64 key(process, objects, count, look)``: of the shapes of all arrays.
+    """Emit ``i64 key(process, objects, count, look)``: a key of all arrays' shapes.
 
-    See `xetl.runtime.shortcuts.shapes_key`; 0 if nobody is to look.
+    See `xetl.runtime.shortcuts.shapes_key`. The key is 0 if ``look`` is false.
     """
     code = EntryCode(module, "key", I64, [PTR, PTR, I64, I1])
     code.process, objects, count, look = code.args
     with code.when(~look):
         code.ret(0)
-    found, kept = code.kept(DL_WORDS), code.kept(1)
+    found, kept = code.kept(entry_tensors.DL_WORDS), code.kept(1)
     kept[0] = 0
 
     def add(word: Word) -> None:
@@ -111,10 +104,13 @@ def _emit_key(module: Any) -> Any:
         with code.when_else(is_array) as (of_numpy, other):
             with of_numpy:
                 add_shape(obj.half(layout.RANK), obj.pointer(layout.SHAPE // 8))
-            with other, code.when(is_tensor(code, obj)):
-                with code.when(describe(code, obj, found)):
+            with other, code.when(entry_tensors.is_tensor(code, obj)):
+                with code.when(entry_tensors.describe(code, obj, found)):
                     code.ret(0)
-                add_shape(found.half(DL_RANK), found.pointer(DL_SHAPE // 8))
+                add_shape(
+                    found.half(entry_tensors.DL_RANK),
+                    found.pointer(entry_tensors.DL_SHAPE // 8),
+                )
     code.ret(kept[0])
     return code.finish()
 
@@ -122,12 +118,13 @@ def _emit_key(module: Any) -> Any:
 def _emit_attempt(module: Any) -> Any:
     """``attempt(table, latest, index, objects, given, names, state, key, failed)``.
 
-    What the call gives, or null: nothing was done, or ``failed`` is not 0.
+    It returns the result of the call, or null: then nothing was done, or ``failed`` is
+    not 0.
     """
     kinds = [PTR, PTR, I64, PTR, I64, PTR, PTR, I64, PTR]
     code = EntryCode(module, "attempt", PTR, kinds)
     table, latest, index, objects, given, names, state, key, failed = code.args
-    # Python code may have put other calls in place of these, and freed them.
+    # Python code may have replaced these calls by others, and freed them.
     code.refuse_if(latest != _latest(table))
     words = _words(latest)
     code.refuse_if(index >= words[0])
@@ -148,7 +145,7 @@ def _emit_attempt(module: Any) -> Any:
 
 
 def _emit_ordered(module: Any) -> Any:
-    """The rest of an attempt, while its record cannot be freed."""
+    """Emit the rest of an attempt, while its record is kept alive."""
     code = EntryCode(module, "ordered", PTR, [PTR, PTR, I64, PTR, PTR, PTR])
     table, objects, given, names, record, failed = code.args
     process = code.process = table.pointer(calls.L_PROCESS)
@@ -188,7 +185,7 @@ def _copy(code: EntryCode, source: Word, count: Word, target: Word) -> None:
 def _put_named(
     code: EntryCode, names: Word, known: Word, values: Word, further: Word
 ) -> None:
-    """Put arguments by keyword in their places; leaves if these are other keywords."""
+    """Put keyword arguments in their places; leave if the keywords differ."""
     with code.loop(names[layout.OB_SIZE // 8]) as loop:
         record = known.record(loop.index, calls.NAME_WORDS)
         name = names.at(layout.TUPLE_ITEMS)[loop.index]
@@ -201,7 +198,7 @@ def _put_named(
 
 
 def _check_unchanged(code: EntryCode, question: Word) -> None:
-    """Ask whether captured globals are what they were, if there are any."""
+    """Ask whether captured globals are unchanged, if there are any."""
     with code.when(question != 0):
         answer = code.call_c("PyObject_CallNoArgs", PTR, question)
         with code.when(answer == 0):
@@ -212,7 +209,7 @@ def _check_unchanged(code: EntryCode, question: Word) -> None:
 
 
 def _settings(code: EntryCode) -> Word:
-    """What `xetl.settings.launch_state` has, as an array of objects."""
+    """Return the state of `xetl.settings.launch_state` as an array of objects."""
     process = code.process
     environ = process.pointer(layout.P_ENVIRON)
     code.refuse_if(environ == 0)
@@ -227,7 +224,7 @@ def _settings(code: EntryCode) -> Word:
 
 
 def _latest(table: Word) -> Word:
-    """The one item of the list of earlier calls."""
+    """Return the only item of the list of earlier calls."""
     known = table.pointer(calls.L_LATEST)
     return known.pointer(layout.LIST_ITEMS // 8).pointer(0)
 
@@ -237,7 +234,7 @@ def _words(latest: Word) -> Word:
 
 
 def _leave(code: EntryCode, slow: Word, *call: Word) -> None:
-    """Where calls are refused: let Python do it."""
+    """Emit the code for refused calls: Python does them."""
     code.builder.position_at_end(code.refused)
     code.ret(_call(code, slow, *call))
 

@@ -1,8 +1,8 @@
 """The part of `xetl_entry` that reads arrays of other libraries, by ``__dlpack__``.
 
-The capsule is looked at and kept until the kernel has run: while it lives, the memory
-does. What is unusual is refused and left to `xetl.runtime.dlpack`: capsules without a
-version or strides, arrays without elements, huge ones.
+The capsule is kept until the kernel has run: the memory lives as long as the capsule.
+Unusual cases are refused and left to `xetl.runtime.dlpack`: capsules without a version
+or strides, arrays without elements, huge arrays.
 Source: DLPack 1.0, `dlpack.h`, "DLManagedTensorVersioned".
 """
 
@@ -17,23 +17,23 @@ from xetl_cpu.launch.entry_writing import EntryCode, Word
 from xetl_cpu.llvm import I32, I64, PTR
 
 _MAJOR, _FLAGS, _TENSOR = 1, 3, 32
-"""The version that is known; the word of the flags; bytes to the DLTensor."""
+"""The known major version; the index of the word of flags; bytes to the DLTensor."""
 
 _NOT_TO_WRITE = 3
-"""Flags: read-only, or a copy, which nobody would see change."""
+"""Flags: read-only, or a copy, in which nobody would see changes."""
 
 _MOST_ROWS, _FARTHEST = 1 << 30, 1 << 26
-"""Sizes and strides whose products, and sums of these, are far less than a word."""
+"""Limits of sizes and strides: products and sums of these do not overflow a word."""
 
 _ADDRESSES, _PAGE = 1 << 56, 4096
 _MS_ASYNC = 1
 
 
 def emit_other(module: Any) -> Any:
-    """``i64 other(object, record, process, seen, held)``: check it, say where it lies.
+    """Emit ``i64 other(object, record, process, seen, held)``: check and describe it.
 
-    It is a tensor of torch, or says it by a capsule. ``held`` has how many of these
-    there are, then these; null: none is to be asked for.
+    The object is a tensor of torch, or exports a capsule. ``held`` has the number of
+    capsules, then the capsules; null: no capsule may be requested.
     """
     tensor = entry_tensors.emit_tensor(module)
     code = EntryCode(module, "other", I64, [PTR] * 5)
@@ -62,7 +62,7 @@ def emit_other(module: Any) -> Any:
 
 
 def _refuse_other_arrays(code: EntryCode, obj: Word) -> None:
-    """Classes derived from NumPy's and torch's have other rules."""
+    """Refuse classes derived from NumPy's and torch's: these have other rules."""
     kind = obj.pointer(layout.OB_TYPE // 8)
     for base in (layout.P_NDARRAY, words.P_TENSOR):
         known = code.process.pointer(base)
@@ -71,9 +71,9 @@ def _refuse_other_arrays(code: EntryCode, obj: Word) -> None:
 
 
 def _ask(code: EntryCode, obj: Word) -> Word:
-    """A new reference to what ``__dlpack__`` gives, if the device is the host.
+    """Return a new reference to the capsule of ``__dlpack__``, for the host's device.
 
-    Both methods may be Python's code, which may launch kernels in between.
+    Both methods may be Python code, which may launch kernels in between.
     """
     process = code.process
     records = process[words.P_RECORDS]
@@ -97,7 +97,7 @@ def _attribute(code: EntryCode, obj: Word, name: int) -> Word:
 
 
 def _require_host(code: EntryCode, device: Word) -> None:
-    """Refuse what is no pair of numbers, the first of which is the host's."""
+    """Refuse an object that is no pair of numbers with the host's device type first."""
     plain = code.process.pointer(layout.P_NO_NAMES)
     kind, wanted = (each[layout.OB_TYPE // 8] for each in (device, plain))
     with code.when(~((kind == wanted) & (device[layout.OB_SIZE // 8] == 2))):
@@ -111,7 +111,7 @@ def _require_host(code: EntryCode, device: Word) -> None:
 
 
 def _require_memory(code: EntryCode, record: Word, seen: Word) -> None:
-    """Refuse an array whose elements are not all in memory of this process."""
+    """Refuse an array unless all its elements are in mapped memory of this process."""
     data = seen[entry_tensors.S_DATA]
     shape, strides = (
         seen.pointer(i) for i in (entry_tensors.S_SHAPE, entry_tensors.S_STRIDES)
@@ -133,7 +133,7 @@ def _require_memory(code: EntryCode, record: Word, seen: Word) -> None:
     low, high = loop.results
     code.refuse_if(low <= 0)
     code.refuse_if(high > _ADDRESSES)
-    # Linux says whether pages exist without touching them.
+    # msync tells whether pages are mapped without touching them.
     start = low & -_PAGE
     args = start, high - start, code.word(_MS_ASYNC, I32)
     code.refuse_if(code.call_c("msync", I32, *args) != 0)

@@ -1,8 +1,8 @@
 """The part of the native entries that runs recorded launches on other arrays.
 
-The table is that of `replay.py`: a record of each argument and of each array that is
-made for the call, the words that arrays must have, how the new ones are made, which of
-all are given back, then each launch: its slots as they were, and which of them hold
+The table is that of `replay.py`. It has a record for each argument and for each array
+that is made for the call, the words that arrays must have, the makers of new arrays,
+the indices of results, then the launches: the slots of each, and patches for slots with
 addresses or numbers.
 """
 
@@ -18,10 +18,10 @@ from xetl_cpu.llvm import I32, I64, PTR
 
 
 def emit_replay(module: Any, parts: EntryParts) -> None:
-    """``i64 replay(table, objects, count)``: check all, make results, run the launches.
+    """Emit ``i64 replay(table, objects, count)``: check, make results, run launches.
 
-    1, or the address of what the function gives. From the look at arrays to the first
-    launch no code of Python runs, which could change them.
+    It returns 1, or the address of the function's result. Between the check of arrays
+    and the first launch no Python code runs, which could change them.
     """
     make, check = _emit_make(module), _emit_check(module, parts)
     run = _emit_run_all(module, parts)
@@ -57,10 +57,10 @@ def emit_replay(module: Any, parts: EntryParts) -> None:
 
 
 def _emit_make(module: Any) -> Any:
-    """``i64 make(makers, count, new)``: new arrays.
+    """Emit ``i64 make(makers, count, new)``: make new arrays.
 
-    Meanwhile nothing is collected: what finalizers do might change other arrays. Those
-    are looked at once more where Python code makes the new ones.
+    Garbage collection is off meanwhile: finalizers might change other arrays. If Python
+    code makes the new arrays, the arguments are checked again.
     """
     code = EntryCode(module, "make", I64, [PTR, I64, PTR])
     makers, count, new = code.args
@@ -85,9 +85,10 @@ def _emit_make(module: Any) -> Any:
 
 
 def _emit_check(module: Any, parts: EntryParts) -> Any:
-    """``i64 check(table, objects, seen, ranges, begin, end)``: look at some objects.
+    """Emit ``i64 check(table, objects, seen, ranges, begin, end)``: check some objects.
 
-    Arrays have the shapes and strides of the table, and torch records none of them.
+    Arrays must have the shapes and strides of the table, and torch must record none of
+    them.
     """
     code = EntryCode(module, "check", I64, [PTR, PTR, PTR, PTR, I64, I64])
     table, objects, seen, ranges, begin, end = code.args
@@ -117,7 +118,7 @@ def _emit_check(module: Any, parts: EntryParts) -> Any:
 
 
 def _emit_run_all(module: Any, parts: EntryParts) -> Any:
-    """``i64 run_all(table, objects, seen, ranges, gives)``: all launches."""
+    """Emit ``i64 run_all(table, objects, seen, ranges, gives)``: run all launches."""
     code = EntryCode(module, "run_all", I64, [PTR] * 5)
     table, objects, seen, ranges, gives = code.args
     code.process = table.pointer(layout.T_PROCESS)
@@ -141,7 +142,7 @@ def _release_all(code: EntryCode, objects: Word, count: Word) -> None:
 
 
 def _given_back(code: EntryCode, every: Word, gives: Word, count: Word) -> Word:
-    """A new reference to the only result, to a tuple of all, or to None."""
+    """Return a new reference to the only result, to a tuple of all, or to None."""
 
     def taken(index: Word) -> Word:
         obj = every.pointer(gives[index])
@@ -163,7 +164,7 @@ def _given_back(code: EntryCode, every: Word, gives: Word, count: Word) -> Word:
 
 
 def _fill(code: EntryCode, launch: Word, seen: Word, slots: Word) -> Word:
-    """Make the slots of a launch; gives what is behind it in the table."""
+    """Fill the slots of a launch; return the address behind it in the table."""
     count, before = launch[layout.L_SLOTS], launch.at(8 * layout.LAUNCH_HEADER)
     with code.loop(count) as loop:
         slots[loop.index] = before[loop.index]

@@ -1,9 +1,9 @@
-"""The part of `xetl_entry` that reads tensors of torch, and tells autograd of stores.
+"""The part of `xetl_entry` that reads tensors of torch and tells autograd of stores.
 
-Where a tensor lies is asked by DLPack's C exchange API. What that does not say is read
-in the tensor: its dispatch keys, which only a plain one has, and how much memory its
-storage has; and torch is asked whether it is to differentiate it. `tensor_words` has
-the addresses.
+DLPack's C exchange API returns the address, sizes and strides of a tensor. Other facts
+are read from the tensor's memory: its dispatch keys, which must be those of a plain
+tensor, and the size of its storage. Torch is asked whether it is to differentiate the
+tensor. `tensor_words` has the addresses.
 Source: DLPack 1.3, `dlpack.h`, "DLPackExchangeAPI".
 """
 
@@ -17,8 +17,8 @@ from xetl_cpu.launch.entry_writing import EntryCode, Word
 from xetl_cpu.llvm import I8, I32, I64, PTR
 
 S_DATA, S_SHAPE, S_STRIDES, S_SHIFT, S_END, SEEN_WORDS = range(6)
-"""What is known of an array: addresses of its elements, its sizes and its strides, how
-far strides are to be shifted to be in bytes, the first byte that is not its memory."""
+"""Words for each array: the address of its elements, the addresses of its sizes and its
+strides, the shift that makes strides bytes, and the end of its memory."""
 
 _DL_DATA, _DL_DEVICE, DL_RANK, _DL_DTYPE = 0, 8, 16, 20
 DL_SHAPE, _DL_STRIDES, DL_OFFSET, DL_WORDS = 24, 32, 40, 6
@@ -26,7 +26,7 @@ HOST = 1
 
 
 def emit_tensor(module: Any) -> Any:
-    """``i64 tensor(object, record, process, seen)``: check it, say where it lies."""
+    """Emit ``i64 tensor(object, record, process, seen)``: check and describe it."""
     code = EntryCode(module, "tensor", I64, [PTR] * 4)
     obj, record, code.process, seen = code.args
     code.refuse_if(~is_tensor(code, obj))
@@ -43,7 +43,7 @@ def emit_tensor(module: Any) -> Any:
         code.ret(1)
     require_like(code, found, record)
     put_described(code, found, record, seen)
-    # Now: what is copied on a write was copied when it was described.
+    # Read last: a copy-on-write storage was copied when the tensor was described.
     storage = _field(code, implementation, words.P_STORAGE)
     code.refuse_if(storage == 0)
     start, size = (
@@ -54,7 +54,7 @@ def emit_tensor(module: Any) -> Any:
 
 
 def require_like(code: EntryCode, found: Word, record: Word) -> None:
-    """Refuse what DLPack describes if device, rank or dtype are other ones."""
+    """Refuse a DLPack description with another device, rank or dtype."""
     for offset, wanted in (
         (_DL_DEVICE, HOST),
         (DL_RANK, record[layout.R_RANK].sized(I32)),
@@ -64,7 +64,7 @@ def require_like(code: EntryCode, found: Word, record: Word) -> None:
 
 
 def put_described(code: EntryCode, found: Word, record: Word, seen: Word) -> None:
-    """Say where what DLPack describes lies, but for its end; refuse odd addresses."""
+    """Write address, sizes and strides to ``seen``, not the end; check alignment."""
     data, shift = first_byte(found), record[layout.R_SHIFT]
     odd = (code.word(1) << shift) - 1
     code.refuse_if((data & odd) != 0)
@@ -75,7 +75,7 @@ def put_described(code: EntryCode, found: Word, record: Word, seen: Word) -> Non
 
 
 def describe(code: EntryCode, obj: Word, found: Word) -> Word:
-    """Put down where a tensor lies; whether that failed."""
+    """Let DLPack describe a tensor; return whether that failed."""
     status = code.call_at(code.process[words.P_DESCRIBE], I32, obj, found)
     failed = status != 0
     with code.when(failed):
@@ -84,7 +84,7 @@ def describe(code: EntryCode, obj: Word, found: Word) -> Word:
 
 
 def first_byte(found: Word) -> Word:
-    """The address of the elements of a tensor that was described."""
+    """Return the address of the first element of a described tensor."""
     return found[_DL_DATA // 8] + found[DL_OFFSET // 8]
 
 
@@ -92,9 +92,9 @@ def note_written(code: EntryCode, objects: Word, count: Word, records: Word) -> 
     """Tell autograd that the elements of tensors have changed.
 
     Args:
-        code: the entry, behind the kernel.
-        objects: those of the call without the grid, ``count`` of them.
-        records: theirs.
+        code: the entry, after the kernel has run.
+        objects: the objects of the call without the grid; there are ``count``.
+        records: the records of the objects.
     """
     has_torch = code.process[words.P_TENSOR] != 0
     with code.loop(code.choose(has_torch, count, 0)) as loop:
@@ -107,7 +107,7 @@ def note_written(code: EntryCode, objects: Word, count: Word, records: Word) -> 
 
 
 def _count_version(code: EntryCode, obj: Word) -> None:
-    """Add 1 where torch counts changes; tensors for inference have no counter."""
+    """Increment torch's version counter; tensors for inference have none."""
     implementation = _field(code, obj, words.P_IMPLEMENTATION)
     counter = _field(code, implementation, words.P_VERSION)
     with code.when(counter != 0):
@@ -116,11 +116,12 @@ def _count_version(code: EntryCode, obj: Word) -> None:
 
 
 def refuse_modes(code: EntryCode) -> None:
-    """Leave if a mode, a transform or autocast is on, which must see each function."""
+    """Refuse if a mode, a transform or a trace is on, which must see each function."""
     process = code.process
     code.refuse_if(code.call_at(process[words.P_MODES], I64) != 0)
     for function, key, usual in (
         (words.P_HAS_KEY, words.P_TRANSFORM, 0),
+        (words.P_HAS_KEY, words.P_TRACE, 0),
         (words.P_LACKS_KEY, words.P_AUTOCAST, 1),
     ):
         found = code.call_at(process[function], I8, process[key].sized(I32))
@@ -128,7 +129,7 @@ def refuse_modes(code: EntryCode) -> None:
 
 
 def is_tensor(code: EntryCode, obj: Word) -> Word:
-    """Whether its class is torch's own; derived ones may say other things."""
+    """Whether the class is torch's own; derived classes may behave differently."""
     kind = obj[layout.OB_TYPE // 8]
     tensor, parameter = (
         kind == code.process[word] for word in (words.P_TENSOR, words.P_PARAMETER)
@@ -137,7 +138,7 @@ def is_tensor(code: EntryCode, obj: Word) -> Word:
 
 
 def _check_derivatives(code: EntryCode, obj: Word) -> None:
-    """Refuse it if it is differentiated forwards; note it if it is backwards."""
+    """Refuse a tensor in forward mode; record one that requires a gradient."""
     process = code.process
     name = process.pointer(words.P_REQUIRES_GRAD)
     needs = code.checked(code.call_c("PyObject_GetAttr", PTR, obj, name))
@@ -152,11 +153,11 @@ def _check_derivatives(code: EntryCode, obj: Word) -> None:
 
 
 def _field(code: EntryCode, obj: Word, place: int) -> Word:
-    """A word of an object of torch, which is at so many words as the process says."""
+    """Return the word of an object of torch at the index that ``process`` has."""
     return obj.pointer(code.process[place])
 
 
 def _is(code: EntryCode, answer: Word, wanted: int) -> Word:
-    """Whether an answer is an object of the process; releases it."""
+    """Return whether an answer is the wanted object; release the answer."""
     code.release(answer)
     return answer == code.process[wanted]

@@ -1,6 +1,6 @@
-"""A function of `entry.py` being written: words of memory, and calls of CPython.
+"""Writes a function of `entry.py`: words of memory, and calls of CPython.
 
-At the end, how the entry runs a kernel: threads, memory, and whose lock is held.
+Also emits how the entry runs a kernel: threads, memory, and Python's lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xetl_cpu.llvm import I1, I8, I32, I64, PTR, VOID, Builder, Type, Value, as_
 
 
 def _operator(name: str) -> Callable[[Word, Word | int], Word]:
-    """An operator that writes one of LLVM's instructions."""
+    """Return an operator that writes one of LLVM's instructions."""
 
     def write(self: Word, other: Word | int) -> Word:
         instruction = getattr(self.code.builder, name)
@@ -28,7 +28,7 @@ def _operator(name: str) -> Callable[[Word, Word | int], Word]:
 
 
 def _comparison(sign: str) -> Callable[[Word, Any], Word]:
-    """The same of two numbers or addresses."""
+    """Return an operator that compares two numbers or addresses."""
 
     def write(self: Word, other: Any) -> Word:
         right = other.number if isinstance(other, Word) else other
@@ -41,7 +41,7 @@ def _comparison(sign: str) -> Callable[[Word, Any], Word]:
 class Word:
     """A number or an address in a function; operators on it write instructions.
 
-    Numbers have a sign.  Of an address, ``w[i]`` is the i-th word of 64 bits there.
+    Numbers are signed.  For an address, ``w[i]`` is the i-th word of 64 bits there.
     """
 
     __slots__ = ("code", "value")
@@ -64,7 +64,7 @@ class Word:
     __gt__ = _comparison(">")
     __ge__ = _comparison(">=")
 
-    # As of NumPy's arrays: what a comparison gives is no bool.
+    # As with NumPy's arrays, a comparison does not return a bool.
     def __eq__(self, other: object) -> Word:  # type: ignore[override]
         return _comparison("==")(self, other)
 
@@ -76,37 +76,37 @@ class Word:
 
     @property
     def number(self) -> Word:
-        """An address as a number."""
+        """An address as a number; a number as it is."""
         if self.value.type != PTR:
             return self
         return Word(self.code, self.code.builder.ptrtoint(self.value, I64))
 
     def exceeds(self, other: Word | int) -> Word:
-        """Whether it is larger, both as numbers without sign: negative ones are."""
+        """Whether it is larger, both as unsigned numbers: negative ones are large."""
         write = self.code.builder.icmp_unsigned
         return Word(self.code, write(">", self.value, bare(other)))
 
     def sized(self, type_: Type) -> Word:
-        """The number in another size."""
+        """Return the number in another size."""
         builder = self.code.builder
         wider = builder.zext if self.value.type == I1 else builder.sext
         write = wider if type_ == I64 else builder.trunc
         return Word(self.code, write(self.value, type_))
 
     def at(self, offset: Word | int) -> Word:
-        """The address so many bytes further."""
+        """Return the address ``offset`` bytes further."""
         builder = self.code.builder
         return Word(self.code, builder.gep(self.value, [bare(offset)], source_etype=I8))
 
     def record(self, index: Word, words: int) -> Word:
-        """The address of the record of so many words with this number."""
+        """Return the address of record ``index``, if records have ``words`` words."""
         return self.at(index * (8 * words))
 
     def __getitem__(self, index: Word | int) -> Word:
         return self._loaded(index, I64)
 
     def pointer(self, index: Word | int) -> Word:
-        """A word as an address."""
+        """Load a word as an address."""
         return self._loaded(index, PTR)
 
     def _loaded(self, index: Word | int, type_: Type) -> Word:
@@ -115,7 +115,7 @@ class Word:
         return Word(self.code, builder.load(place, typ=type_, align=8))
 
     def half(self, offset: int) -> Word:
-        """The 32 bits at so many bytes from an address."""
+        """Load the 32 bits at ``offset`` bytes from an address."""
         place = self.at(offset).value
         return Word(self.code, self.code.builder.load(place, typ=I32, align=4))
 
@@ -126,13 +126,13 @@ class Word:
 
 
 def bare(word: Word | int) -> Any:
-    """The value of a word; a number stays one."""
+    """Return the LLVM value of a word; return an int as it is."""
     return word if isinstance(word, int) else word.value
 
 
 @record()
 class EntryLoop:
-    """A loop: its number, and the words it carries, of this trip and of the next."""
+    """A loop: its counter, and the words it carries in this and the next iteration."""
 
     index: Word
     values: list[Word]
@@ -141,7 +141,7 @@ class EntryLoop:
 
 
 class EntryParts(NamedTuple):
-    """Functions that builtins are made of; each gives 0, or 1: use the slow path.
+    """Functions that builtins call; each returns 0, or 1 for the slow path.
 
     Attributes:
         read: ``(object, record, process, slots, range, held)``, checks an argument.
@@ -155,10 +155,10 @@ class EntryParts(NamedTuple):
 
 
 class EntryCode:
-    """A function being written, which has one way out for refusals."""
+    """A function being written; all refusals leave through one block."""
 
     process: Word
-    """The words that all kernels share, once the function has said where they are."""
+    """The words that all kernels share, once the function has set their address."""
 
     def __init__(
         self, module: Any, name: str, result: Any, params: Sequence[Any]
@@ -170,36 +170,36 @@ class EntryCode:
         self.refused = self.function.append_basic_block("refused")
 
     def word(self, number: int, type_: Type = I64) -> Word:
-        """A number; 0 as an address is one to nothing."""
+        """Return a constant; 0 as an address is null."""
         made = None if type_ == PTR else number
         return Word(self, ir.Constant(type_, made))
 
     def room(self, count: Word) -> Word:
-        """Memory of the function for so many words."""
+        """Allocate words on the stack, each time this code runs."""
         place = self.builder.alloca(I64, size=count.value)
         place.type = PTR  # llvmlite still says which words
         return Word(self, place)
 
     def kept(self, count: int) -> Word:
-        """The same, which a function has once wherever it is asked for."""
+        """Allocate words on the stack once for the whole function."""
         return Word(self, self.builder.stack_words(count))
 
     def choose(self, condition: Word, one: Word | int, other: Word | int) -> Word:
-        """One word or another."""
+        """Return one word or another."""
         pair = bare(one), bare(other)
         return Word(self, self.builder.select(condition.value, *pair))
 
     def when(self, condition: Word) -> AbstractContextManager[Any]:
-        """What is written inside is done if a condition holds."""
+        """Run code written inside if a condition holds."""
         return self.builder.if_then(condition.value)
 
     def when_else(self, condition: Word) -> AbstractContextManager[Any]:
-        """The two sides of a branch."""
+        """Write the two sides of a branch."""
         return self.builder.if_else(condition.value)
 
     @contextmanager
     def loop(self, count: Word, *carried: Word) -> Generator[EntryLoop]:
-        """So many trips, which carry words."""
+        """Write a loop of ``count`` iterations, which carry words."""
         values = [each.value for each in carried]
         with self.builder.counted_loop(count.value, carried=values) as inner:
             words = [Word(self, each) for each in inner.values]
@@ -209,13 +209,13 @@ class EntryCode:
         loop.results = [Word(self, each) for each in inner.results]
 
     def refuse_if(self, condition: Word) -> None:
-        """Leave through the block ``refused``."""
+        """Leave through the block ``refused`` if a condition holds."""
         onward = self.builder.append_basic_block("onward")
         self.builder.cbranch(condition.value, self.refused, onward)
         self.builder.position_at_end(onward)
 
     def require(self, function: Any, *args: Word | int) -> None:
-        """Leave through the block ``refused`` if a function of the module gives 1."""
+        """Leave through the block ``refused`` if a function of the module returns 1."""
         self.refuse_if(self.call(function, *args) != 0)
 
     def call(self, function: Any, *args: Word | int) -> Word:
@@ -223,7 +223,7 @@ class EntryCode:
         return Word(self, self.builder.call(function, [as_word(bare(a)) for a in args]))
 
     def call_c(self, name: str, result: Type, *args: Word) -> Word:
-        """Call a function of C, or of CPython, which loading looks up by its name."""
+        """Call a C function, or one of CPython, which the loader finds by its name."""
         types = [each.value.type for each in args]
         return self.call(declare(self.function.module, name, result, types), *args)
 
@@ -234,18 +234,18 @@ class EntryCode:
         return self.call(place, *args)
 
     def checked(self, answer: Word) -> Word:
-        """Refuse after an exception."""
+        """Return 1 if the answer is null, after clearing the exception."""
         with self.when(answer == 0):
             self.forget_error()
             self.builder.ret(1)
         return answer
 
     def forget_error(self) -> None:
-        """An exception is not to be raised."""
+        """Clear the current exception."""
         self.call_c("PyErr_Clear", VOID)
 
     def take(self, obj: Word) -> None:
-        """Make one reference more."""
+        """Take a reference."""
         self.call_c("Py_IncRef", VOID, obj)
 
     def release(self, obj: Word) -> None:
@@ -262,7 +262,7 @@ class EntryCode:
         self.builder.ret(bare(value))
 
     def finish(self, refused: Word | int = 1, *, is_internal: bool = True) -> Any:
-        """End what has not returned with 0, and refusals."""
+        """Return 0 from the open block, and ``refused`` from refusals."""
         if not self.builder.block.is_terminated:
             self.ret(0)
         self.builder.position_at_end(self.refused)
@@ -273,15 +273,15 @@ class EntryCode:
 
 
 def call_entry(code: EntryCode, table: Word, objects: Word, count: Word) -> Word:
-    """Call what a table says: 0, 1 for a refusal, or a new reference."""
+    """Call the function of a table; return 0, 1 for a refusal, or a new reference."""
     return code.call_at(table[layout.T_RUN], PTR, table, objects, count)
 
 
 def emit_call(module: Any) -> Any:
-    """``i64 call(kernel, process, slots, short)``: slots of threads and workspace, run.
+    """Emit ``i64 call(kernel, process, slots, short)``: set up the slots and run it.
 
-    That of packed memory is left alone if it says that there is some. Up to ``short``
-    programs run with Python's lock held.
+    It sets threads and workspace. The slot of packed memory is kept if it is set. Up to
+    ``short`` programs run with Python's lock held.
     """
     code = EntryCode(module, "call", I64, [I64, PTR, PTR, I64])
     kernel, process, slots, short = code.args
@@ -319,7 +319,7 @@ def emit_call(module: Any) -> Any:
 
 
 def _is_short(code: EntryCode, slots: Word, short: Word) -> Word:
-    """Whether there are no more programs than that; it is far less than a word."""
+    """Whether there are at most ``short`` programs; ``short`` cannot overflow."""
     found, programs = code.word(0, I1), code.word(1)
     for axis in range(3):
         size = slots[slot.GRID + axis]
@@ -329,13 +329,13 @@ def _is_short(code: EntryCode, slots: Word, short: Word) -> Word:
 
 
 def _count(process: Word, step: int) -> None:
-    """One launch more or less: Python's lock is held, so nobody else counts."""
+    """Count a launch; Python's lock is held, so no other thread counts."""
     launches = process.pointer(layout.P_FAST_LAUNCHES)
     launches[0] = launches[0] + step
 
 
 def _threads(code: EntryCode, process: Word, limit: Word) -> Word:
-    """As `launch.threads.ThreadLayer.team`: what may be used, and what is free."""
+    """Return the threads of a launch, as `launch.threads.ThreadLayer.team` does."""
     result = code.kept(1)
     result[0] = limit
     asked = process[layout.P_ASKED]

@@ -2,13 +2,13 @@
 
 The ABI is section 4 of ``docs/design/0001-seams.md``.
 
-What profilers are told of kernels on the CPU: names, addresses, machine code.
+This module also tells profilers the names, addresses and machine code of kernels.
 
-A *map* (``/tmp/perf-<process>.map``) has a line for each kernel; ``perf report`` reads
-it.  A *jitdump* (``/tmp/jit-<process>.dump``) has the code as well: ``perf inject
+A *map* (``/tmp/perf-<process>.map``) has one line for each kernel; ``perf report``
+reads it.  A *jitdump* (``/tmp/jit-<process>.dump``) has the code as well: ``perf inject
 --jit`` makes files of it that ``perf annotate`` disassembles.
 
-VTune puts a *collector* into the processes that it watches, a library that is called.
+VTune loads a *collector* library into each process that it watches; we call it.
 
 Source: Linux, tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt;
 Intel, Instrumentation and Tracing Technology API, jitprofiling.h.
@@ -32,7 +32,7 @@ from typing import Any
 from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
 from xetl.imports import import_whole, late
-from xetl.language.signature import ConstParam, Signature
+from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.settings import config
 from xetl_cpu.image import Image, load_image
@@ -66,14 +66,14 @@ _HEADER = struct.Struct("<IIIIIIQQ")
 _CODE_LOAD = struct.Struct("<IIQIIQQQQ")
 _LOADED = 0
 _COLLECTOR = "INTEL_JIT_PROFILER64"
-"""The environment variable by which VTune names its library."""
+"""The environment variable with the path of VTune's library."""
 _METHOD_LOADED = 13
 
 
 def tell_perf(name: str, address: int, size: int) -> None:
-    """Say that the code of a kernel is there.
+    """Tell perf about the code of a kernel.
 
-    Nothing is said where files cannot be written: a profile is no reason to fail.
+    If files cannot be written, do nothing: a profile is no reason to fail.
     """
     with suppress(OSError):
         with (_FOLDER / f"perf-{os.getpid()}.map").open("a") as file:
@@ -82,7 +82,7 @@ def tell_perf(name: str, address: int, size: int) -> None:
 
 
 def tell_vtune(name: str, address: int, size: int) -> None:
-    """Say that the code of a kernel is there, if VTune watches this process."""
+    """Tell VTune about the code of a kernel, if VTune watches this process."""
     notify = _collector(os.environ.get(_COLLECTOR))
     if notify is not None:
         method = _Method(next(_METHODS), name.encode(), address, size)
@@ -90,7 +90,7 @@ def tell_vtune(name: str, address: int, size: int) -> None:
 
 
 class _Method(ctypes.Structure):
-    """``iJIT_Method_Load``; no lines, no class, no file."""
+    """``iJIT_Method_Load``, without lines, class and file."""
 
     _fields_ = (
         *(("method_id", ctypes.c_uint), ("method_name", ctypes.c_char_p)),
@@ -106,7 +106,7 @@ _METHODS = itertools.count(1000)
 
 @cache
 def _collector(path: str | None) -> Callable[..., int] | None:
-    """``NotifyEvent`` of the collector; None: there is none, or it does not listen."""
+    """Return ``NotifyEvent`` of the collector; None if none is loaded or listening."""
     if not path:
         return None
     try:
@@ -117,7 +117,7 @@ def _collector(path: str | None) -> Callable[..., int] | None:
 
 
 class _Dump:
-    """The jitdump of a process; the child of a fork begins its own."""
+    """The jitdump of a process; the child of a fork starts its own file."""
 
     _current: _Dump | None = None
     _lock = ForkSafeLock()
@@ -130,7 +130,7 @@ class _Dump:
         with self._path.open("w+b") as file:
             file.write(_HEADER.pack(*facts, time.monotonic_ns(), 0))
             file.flush()
-            # perf records what is mapped so: that is how it finds the file.
+            # perf records executable mappings of files: so it finds this file.
             access = mmap.PROT_READ | mmap.PROT_EXEC
             self._mark = mmap.mmap(
                 file.fileno(), _HEADER.size, mmap.MAP_PRIVATE, access
@@ -138,7 +138,7 @@ class _Dump:
 
     @classmethod
     def of_this_process(cls) -> _Dump:
-        """The one that is open, or a new one."""
+        """Return the open dump of this process, or a new one."""
         with cls._lock.held():
             if cls._current is None or cls._current.process != os.getpid():
                 cls._current = cls()
@@ -158,11 +158,11 @@ class _Dump:
 KERNEL = "xetl_kernel"
 
 _Native = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-"""A call through this type lets other Python threads run meanwhile."""
+"""ctypes releases Python's lock during a call through this type."""
 
 
 class CpuExecutable(Executable):
-    """Machine code in memory, and how to call it."""
+    """Machine code in memory, and the way to call it."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class CpuExecutable(Executable):
         """Map the code.
 
         Args:
-            library: addresses of functions it may call besides those of C.
+            library: addresses of the functions that it may call besides those of C.
             is_sequential: whether it must run on one thread.
         """
         self._loaded = load_image(image, library)
@@ -198,7 +198,7 @@ class CpuExecutable(Executable):
 
     @cached_property
     def _fast(self) -> Callable[..., int] | None:
-        """None for a kernel of which one program runs at a time."""
+        """The native entry; None for a kernel that must run on one thread."""
         if self._is_sequential:
             return None
         stored, elements = self.meta["stored"], self.meta.get("elements")
@@ -215,16 +215,15 @@ class CpuExecutable(Executable):
 
     @property
     def address(self) -> int:
-        """Of ``xetl_kernel``."""
+        """The address of ``xetl_kernel``."""
         return self._loaded[KERNEL]
 
     @property
     def fast_prepacked(self) -> Callable[..., int] | None:
-        """As `fast`, for calls in which operands that are packed are `Prepacked`."""
+        """`fast`, for calls whose packed operands are passed as `Prepacked`."""
         if self.fast is None or not self.packed:
             return None
-        params = self.signature.params
-        runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
+        runtime = list(self.signature.runtime)
         places = [runtime[each.argument] for each in self.packed]
         return fast_prepacked(self.fast, places, self.packed)
 
@@ -239,7 +238,7 @@ class CpuExecutable(Executable):
         return make(name, code, self.signature, self.meta["stored"], grid, self._loaded)
 
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
-        """Run the kernel on ``args`` (constants left out) and wait for it."""
+        """Run the kernel on ``args`` (without constants) and wait for its end."""
         layer = SERIAL if self._is_sequential else thread_layer()
         operands = prepacked_arguments(args, self.packed)
         with borrowed_workspace() as workspace, layer.team() as threads:
@@ -286,7 +285,7 @@ class CpuExecutable(Executable):
         return (ctypes.c_int64 * len(words))(*words)
 
     def _run(self, slots: Any, workspace: Workspace) -> int:
-        """Call the code; once more with a larger workspace, if it asks for one."""
+        """Call the code; call it again with a larger workspace if it asks for one."""
         result = self._native(slots)
         if result > 0:
             workspace.reserve(result)
@@ -297,7 +296,7 @@ class CpuExecutable(Executable):
 
 
 def _run_logged(fast: Callable[..., int], log: Any, *values: Any) -> int:
-    """Call a native entry, and show what the kernel has written to its log."""
+    """Call a native entry, and show the records that the kernel wrote to its log."""
     result = fast(*values)
     records: list[Any] = [] if result else _read_records(published_address(), log)
     if records:
@@ -306,7 +305,7 @@ def _run_logged(fast: Callable[..., int], log: Any, *values: Any) -> int:
 
 
 def _publish(layer: ThreadLayer) -> None:
-    """Tell native entries of the threads, if no fork has taken them away meanwhile."""
+    """Tell native entries the threads to use, unless a fork ended them meanwhile."""
     fastcall.publish(layer)
     now = thread_layer()
     if now is not layer:
@@ -315,7 +314,7 @@ def _publish(layer: ThreadLayer) -> None:
 
 
 def _run_alone(_: ThreadLayer) -> None:
-    """In the child of a fork that a signal handler made during a launch."""
+    """Make running launches serial, in the child of a fork by a signal handler."""
     for slots in _running:
         slots[POOL], slots[THREADS] = 0, 1
 
@@ -325,7 +324,7 @@ on_layer_lost(_run_alone)
 
 
 def words_of(arg: Argument) -> tuple[int, ...]:
-    """The slots of an argument."""
+    """Return the slots of an argument."""
     if isinstance(arg, ArrayView):
         return (arg.address, *arg.shape, *arg.strides)
     if isinstance(arg, float):

@@ -1,12 +1,12 @@
-"""Calling a kernel with Python objects, past ctypes and past every check in Python.
+"""Calls of a kernel with Python objects, without ctypes and without checks in Python.
 
-`xetl_entry` (emitted by `entry.py`) is a function as CPython calls builtins: it
-reads grid, arrays and numbers out of the objects themselves, checks them against a
-table and runs the kernel. This module makes the table and the builtin. The code of the
-entry is built once and then kept in the disk cache, so that a process which finds its
-kernels there loads no LLVM. The layouts it relies on (of NumPy's arrays, and of
-CPython's floats and bytes) are stable but not promised, so they are tried at import.
-Where one differs, or the entry cannot be built, there is no fast path.
+`xetl_entry` (emitted by `entry.py`) is a function with the signature of CPython's
+builtins: it reads grid, arrays and numbers from the objects, checks them against a
+table and runs the kernel. This module makes the table and the builtin. The machine code
+of the entry is built once and kept in the disk cache, so a process that finds its
+kernels there does not load LLVM. The entry relies on memory layouts (of NumPy's arrays,
+and of CPython's floats and bytes) that are stable but not promised, so they are tested
+at import. If a layout differs, or the entry cannot be built, there is no fast path.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from xetl_cpu.launch.tensor_words import (
 
 ENTRY, LAUNCH, PLAN = "xetl_entry", "xetl_launch", "xetl_plan"
 RUN, REPLAY = "xetl_run", "xetl_replay"
-"""What the entry calls, by the table: one kernel, or all that a function launches."""
+"""The functions that the entry calls, by table: one kernel, or a recorded call."""
 
 # Where things are in CPython's and NumPy's structures, in bytes.
 OB_TYPE, FLOAT_VALUE, OB_SIZE, BYTES_VALUE = 8, 16, 16, 32
@@ -59,21 +59,21 @@ T_SHORT = 5  # so many programs run with Python's lock held, on this thread alon
 R_KIND, R_SLOT, R_WIDTH, R_OBJECT, R_RANK, R_SHIFT, R_UNIT, R_STORED, R_ALIAS = range(9)
 R_DLPACK = 9
 R_CLASS, R_ARRAY, RECORD = 10, 11, 12
-"""Of `replay.py`: the class of an array; or the object itself, and whose elements to
-take in its place."""
-# That of `replay.py`: then the words of operands, how arrays are made, which of all are
-# given back, and launches: slots and patches.
+"""For `replay.py`: the class of an array; or the object itself, and the array whose
+elements are read instead."""
+# The table of `replay.py` has, after the records: words of operands, makers of arrays,
+# indices of results, and launches with slots and patches.
 T_LAUNCHES, T_GIVEN, T_MADE, T_GIVES, T_SEES_MODES = T_KERNEL, 5, 6, 7, 8
 T_CHANGED = 9  # from where on objects may be others, or elsewhere, when arrays are made
 L_KERNEL, L_SLOTS, L_PATCHES, LAUNCH_HEADER, PATCH = 0, 1, 2, 3, 3
 INT, FLOAT, BOOL, ARRAY, CONST, CONST_INT, CONST_FLOAT, CONST_EQUAL = range(8)
 """Kinds of parameters; constants come last."""
 FRESH = 2
-"""In place of 1 for "stored": made for the call, so that autograd does not know it."""
+"""A value of "stored" besides 1: the array is new, so autograd does not know it."""
 _DONE, _REFUSED = 0, 1
 _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 
-# What all kernels of the process share.
+# Words that all kernels of the process share.
 P_POOL, P_ASKED, P_OPENMP, P_USUAL = (new_word() for _ in range(4))
 P_LIMIT = new_word()  # 0: no launch has started the threads yet, so none may be fast
 P_KEY = new_word(workspace.KEY)
@@ -88,23 +88,23 @@ P_ENVIRON = new_word(0 if environ is None else id(environ))
 VARIABLES = len(DECIDING)
 _variables = (ctypes.c_int64 * VARIABLES)(*map(id, DECIDING))
 P_VARIABLES = new_word(ctypes.addressof(_variables))
-"""Addresses of the names of those that decide where a launch runs."""
+"""The address of the names of variables that decide where a launch runs."""
 P_CONFIG, P_ASSIGNED = word_of(vars(config)), word_of(sys.intern("assigned"))
 P_DLPACK_DEVICE, P_DLPACK = map(
     word_of, map(sys.intern, ("__dlpack_device__", "__dlpack__"))
 )
 P_VERSION_NAMES, P_MAX_VERSION = map(word_of, ((sys.intern("max_version"),), (1, 0)))
-"""The only keyword that the method is given, and its value."""
+"""The only keyword argument of ``__dlpack__``, and its value."""
 _capsule_name = ctypes.c_char_p(b"dltensor_versioned")
 P_CAPSULE_NAME = new_word(address_of(_capsule_name))
 process: Any = (ctypes.c_int64 * len(new_words))(*new_words)
 
 MOST_SLOTS = 256
 MOST_ELEMENTS = 1 << 15
-"""Up to so many elements of all operations a launch takes some microseconds at most.
-To give it up and take it again takes 40 ns."""
+"""The most elements of all operations in a launch that keeps Python's lock: it takes a
+few microseconds at most. To release the lock and take it again takes 40 ns."""
 _FEWEST = 16
-"""As many count for a program at least: it has other things to do."""
+"""Elements that each program counts for, at least: it has overhead."""
 _METH_FASTCALL = 0x80
 
 
@@ -124,12 +124,12 @@ def make_fast(
     keep: object,
     elements: int | None = None,
 ) -> Callable[..., int] | None:
-    """A builtin ``(gx, gy, gz, *objects) -> int``; None if there cannot be one.
+    """Return a builtin ``(gx, gy, gz, *objects) -> int``, or None if impossible.
 
     Args:
-        signature: what the kernel was compiled for.
-        stored: indices of the runtime arguments it writes.
-        keep: what must live as long as the builtin.
+        signature: the signature that the kernel was compiled for.
+        stored: indices of the runtime arguments that it writes.
+        keep: an object that must live as long as the builtin.
         elements: see `xetl.compiler`.
     """
     records, slots = _records(signature, stored)
@@ -144,19 +144,19 @@ def make_fast(
 def new_builtin(
     symbol: str, header: Sequence[int], words: Sequence[int], keep: object
 ) -> Callable[..., int] | None:
-    """A builtin that is the native entry with a table; None if there can be none.
+    """Return a builtin that is the native entry with a table, or None if impossible.
 
     Args:
-        symbol: of what the entry calls.
-        header: of the table, from the number of parameters on.
-        words: of the table behind its header.
-        keep: what must live as long, such as constants known by their addresses.
+        symbol: the function that the entry calls.
+        header: the table from the number of parameters on.
+        words: the table after its header.
+        keep: objects that must live as long, such as constants known by address.
     """
     entry = _entry() if _LAYOUTS_HOLD else None
     if entry is None:
         return None
     method = _MethodDef(b"launch", entry[ENTRY], _METH_FASTCALL, None)
-    # It keeps its "self", here the table, and its "module", here all else it needs.
+    # CPython keeps "self" alive, here the table, and "module", here all other objects.
     known = [entry[symbol], ctypes.addressof(process), *header]
     known += [0] * (HEADER - len(known)) + [*words]
     table = struct.pack(f"<{len(known)}q", *known)
@@ -165,7 +165,7 @@ def new_builtin(
 
 @cache
 def _entry() -> LoadedImage | None:
-    """The entry of all kernels of this process; None if it cannot be built."""
+    """Return the entry for all kernels of this process; None if it cannot be built."""
     image = _image()
     if image is None:
         return None
@@ -181,7 +181,7 @@ def _image() -> Image | None:
     if kept is not None:
         return Image.from_bytes(kept.payload)
     try:
-        # It brings LLVM, which a process with a warm cache need not load.
+        # This imports LLVM, which a process with a warm cache does not load.
         image = import_whole("xetl_cpu.launch.entry").build_entry()
     except (ImportError, OSError, RuntimeError, InternalError):
         return None
@@ -192,7 +192,7 @@ def _image() -> Image | None:
 
 
 def is_entry_at_hand() -> bool:
-    """Whether the entry need not be built, for which LLVM takes 40 ms."""
+    """Whether the entry is built already; building it takes LLVM 40 ms."""
     return _entry.cache_info().currsize > 0 or _kept_entry() is not None
 
 
@@ -208,7 +208,7 @@ def _entry_key() -> str:
 
 
 def publish(layer: threads.ThreadLayer) -> None:
-    """Tell the native entries which threads to use, and of torch."""
+    """Tell the native entries which threads to use, and about torch."""
     find_torch(process)
     if layer.lock is not None:
         return  # one launch at a time: the slow road sees to that
@@ -248,9 +248,9 @@ def _records(
 
 
 def constant(value: object) -> tuple[int, int]:
-    """How the entry knows a compile-time value: numbers by value, the rest by identity.
+    """Return how the entry checks a constant: numbers by value, the rest by identity.
 
-    Callers compute numbers anew for each call: a width from a shape, say.
+    Callers compute numbers anew for each call, for example a width from a shape.
     """
     if type(value) is int and -(1 << 63) <= value < 1 << 63:
         return CONST_INT, value
@@ -262,7 +262,7 @@ def constant(value: object) -> tuple[int, int]:
 def fill_array(
     record: list[int], dtype: DType, rank: int, unit_dim: int | None, alias: int
 ) -> None:
-    """Write down which arrays are right; see the layout of records."""
+    """Write to a record which arrays are accepted; see the layout of records."""
     record[R_KIND] = ARRAY
     record[R_WIDTH] = 1 + 2 * rank
     record[R_OBJECT] = id(dtype.numpy)  # NumPy keeps one for ever
@@ -274,7 +274,7 @@ def fill_array(
 
 
 def _layouts_hold() -> bool:
-    """Whether this interpreter and this NumPy keep things where we look for them."""
+    """Whether this interpreter and this NumPy have the layouts that we expect."""
     if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
         return False
     if "t" in sys.abiflags:  # without the global lock, others could change what we read

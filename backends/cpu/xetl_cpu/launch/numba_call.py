@@ -1,9 +1,9 @@
-"""A kernel as a function that code compiled by numba calls: `Kernel.numba`.
+"""A kernel as a function that code compiled by numba can call: `Kernel.numba`.
 
 The function packs numba's arrays into the slots of the kernel (section 4 of
-docs/design/0001-seams.md) and calls it by its address, on the calling thread alone:
-loops of `prange` stay free to use all threads. Types are checked when numba compiles a
-call; sizes of the grid, strides and shared memory when it runs.
+docs/design/0001-seams.md) and calls its machine code by address, on the calling thread
+alone: so loops of `prange` can use all threads. Types are checked when numba compiles a
+call; sizes of the grid, strides and shared memory are checked at run time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, THREADS
 
 _LARGEST_GRID = (1 << 31) - 1
 _AS_BITS = {"bf16": "uint16", "f8e4m3": "uint8", "f8e5m2": "uint8"}
-"""What numba has no type for, and the dtype of its bits."""
+"""Dtypes that numba does not have, and the dtype of their bits."""
 
 _kept: list[object] = []
-"""Machine code that functions of numba have the address of: it is never unmapped."""
+"""Machine code whose address functions of numba have: it is never unmapped."""
 
 
 def numba_call(
@@ -39,14 +39,15 @@ def numba_call(
     grid: tuple[int, int, int] | Callable[[Any], Any],
     keep: object,
 ) -> Callable[..., None]:
-    """A function of numba that takes the arguments of a kernel, constants left out.
+    """Return a numba function that takes the arguments of a kernel without constants.
 
     Args:
+        name: the name of the kernel.
         address: of its machine code.
-        signature: what it was compiled for.
+        signature: the signature that it was compiled for.
         stored: indices of the arguments it writes.
         grid: three sizes, or a function of the arguments that numba compiles.
-        keep: what owns the machine code.
+        keep: the owner of the machine code.
 
     Raises:
         LaunchError: a parameter is a tuple.
@@ -56,7 +57,7 @@ def numba_call(
         raise LaunchError(problem, "X0805", "give the kernel its arrays one by one")
     _kept.append(keep)
     numba: Any = import_whole("numba")
-    given = [p for p in signature.params if not isinstance(p, ConstParam)]
+    given = list(signature.runtime.values())
     scope: dict[str, Any] = {
         **_helpers(),
         "_Error": LaunchError,
@@ -65,7 +66,7 @@ def numba_call(
     sizes = str(grid)
     if callable(grid):
         sizes = f"_three(_grid({_grid_argument(signature, scope)}))"
-        # A function that is compiled already stays what it is.
+        # A function that is compiled already is used as it is.
         is_compiled = hasattr(grid, "py_func")
         scope["_grid"] = grid if is_compiled else numba.njit(grid, nogil=True)
     lines = [
@@ -82,7 +83,7 @@ def numba_call(
 
 
 def _grid_argument(signature: Signature, scope: dict[str, Any]) -> str:
-    """The text that makes the arguments by name; ``scope`` gets what it needs."""
+    """Return code that makes the arguments by name; ``scope`` gets its constants."""
     names: list[str] = []
     values: list[str] = []
     numbers = count()
@@ -103,7 +104,7 @@ def _grid_argument(signature: Signature, scope: dict[str, Any]) -> str:
 def _checks(
     given: list[ArrayParam | ScalarParam], stored: Collection[int]
 ) -> list[str]:
-    """Lines that raise where strides or memory are not as the kernel assumes."""
+    """Return lines that raise if strides or memory are not as the kernel assumes."""
     lines: list[str] = []
 
     def refuse(condition: str, message: str) -> None:
@@ -128,13 +129,13 @@ def _checks(
 
 
 def _three(sizes: Any) -> Any:
-    """Three sizes of a grid, of one to three; numba compiles it."""
+    """Return three sizes of a grid, given one to three; numba compiles it."""
     raise NotImplementedError
 
 
 @cache
 def _helpers() -> dict[str, Any]:
-    """Functions that all calls use, compiled by numba."""
+    """Return functions that all calls use, compiled by numba."""
     numba: Any = import_whole("numba")
     extending: Any = import_whole("numba.extending")
     extending.overload(cdiv)(_cdiv)
@@ -152,7 +153,7 @@ def _cdiv(a: Any, b: Any) -> Any:
 
 
 def _three_of(sizes: Any) -> Any:
-    """The code of `_three` for a type of numba."""
+    """Return the code of `_three` for a type of numba."""
     types: Any = import_whole("numba").types
 
     def one(sizes: Any) -> Any:
@@ -219,7 +220,7 @@ def _intrinsic(
     given: list[ArrayParam | ScalarParam],
     stored: Collection[int],
 ) -> Any:
-    """``call(sizes, arguments)``: 0, or -1 if there is no memory for a workspace."""
+    """Return ``call(sizes, arguments)``: 0, or -1 if there is no memory to run it."""
     numba: Any = import_whole("numba")
     extending: Any = import_whole("numba.extending")
     types = numba.types
@@ -241,10 +242,10 @@ def _intrinsic(
 
 
 def _checked(param: ArrayParam | ScalarParam, given: Any, is_stored: bool) -> Any:
-    """The type numba gives an argument as.
+    """Return the type in which numba passes an argument.
 
     Raises:
-        LaunchError: it does not fit the parameter.
+        LaunchError: the argument does not fit the parameter.
     """
     numba: Any = import_whole("numba")
     types = numba.types
@@ -284,7 +285,7 @@ def _unfit(name: str, given: Any, wanted: str) -> LaunchError:
 def _emit(
     context: Any, builder: Any, values: Any, wanted: list[Any], kernel: tuple[int, str]
 ) -> Any:
-    """Fill the slots, call, and once more with a workspace if the kernel wants one."""
+    """Fill the slots and call; call again with a workspace if the kernel needs one."""
     cgutils: Any = import_whole("numba.core.cgutils")
     ir: Any = import_whole("llvmlite.ir")
     word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -302,7 +303,7 @@ def _emit(
 
     def run(address: int, what: str, result: Any, args: list[Any]) -> Any:
         kind = ir.FunctionType(result, [arg.type for arg in args])
-        # The address holds for this process: numba then keeps nothing on disk.
+        # The address is valid in this process only: numba then caches nothing on disk.
         place = context.add_dynamic_addr(builder, address, info=what)
         return builder.call(builder.bitcast(place, kind.as_pointer()), args)
 
@@ -323,7 +324,7 @@ def _emit(
 
 
 def _words(context: Any, builder: Any, type_: Any, value: Any) -> list[Any]:
-    """What an argument puts into the slots."""
+    """Return the slots of an argument."""
     cgutils: Any = import_whole("numba.core.cgutils")
     ir: Any = import_whole("llvmlite.ir")
     word = ir.IntType(64)
@@ -343,5 +344,5 @@ def _words(context: Any, builder: Any, type_: Any, value: Any) -> list[Any]:
 
 
 def _c(name: str) -> int:
-    """The address of a function of the C library."""
+    """Return the address of a function of the C library."""
     return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0

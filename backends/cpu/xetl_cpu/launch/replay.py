@@ -1,8 +1,8 @@
-"""Recorded launches, run again on arrays that lie elsewhere.
+"""Recorded launches, run again on arrays at other addresses.
 
-What a function launches depends on the shapes, strides and dtypes of its arrays alone,
-so its next call with such arrays differs in addresses only. A native entry
-(`entry_replay.py`) does all of it: it checks the arrays and runs the kernels.
+The launches of a function depend only on the shapes, strides and dtypes of its arrays.
+So the next call with such arrays differs only in addresses. A native entry
+(`entry_replay.py`) does the whole call: it checks the arrays and runs the kernels.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from xetl_cpu.launch.workspace import NOTHING, kept_for, prepacked_arguments, ta
 
 
 class _Operand(NamedTuple):
-    """Where an array lies.
+    """The place of an array in memory.
 
     Attributes:
         address: of its first element.
         start: its first byte.
         end: the byte behind its last one.
-        slot: where its words are among those of all.
+        slot: the index of its words among those of all arrays.
         alias: the first operand that is the same array.
     """
 
@@ -59,7 +59,7 @@ def make_replay(call: RecordedCall) -> Callable[..., Any] | None:
                 return None
             before = [(k, x) for k, x in enumerate(objects[:i]) if k in places]
             same = (k for k, x in before if same_view(cast("ArrayView", x), value))
-            # Results without elements lie nowhere, and have nothing in common.
+            # Results without elements have no memory, and share none.
             alias = i if is_empty else next(same, i)
             place = (0, 0) if is_empty else bounds(value)
             places[i] = _Operand(value.address, *place, slot, alias)
@@ -102,7 +102,7 @@ def _builtin(
     runs: Sequence[int],
     tables: Sequence[object],
 ) -> Callable[..., Any] | None:
-    """The entry with a table of the call; see the layout in `fastcall`."""
+    """Return the entry with a table of the call; see the layout in `fastcall`."""
     expected: list[int] = []
     for record, value in zip(records, objects):
         is_array = isinstance(value, ArrayView)
@@ -140,10 +140,10 @@ def _launch_words(
     stored: set[int],
     tables: list[object],
 ) -> list[int] | None:
-    """A launch as the table has it; None if it is not that plain.
+    """Return a launch in the form of the table; None if it cannot be replayed.
 
-    Operands that it writes are added to ``stored``, what it brings to ``tables``: that
-    has to live as long as the table, and so has the memory.
+    Operands that it writes are added to ``stored``. Tables of packed operands are added
+    to ``tables``: they, and the memory in them, have to live as long as the replay.
     """
     executable = launch.executable
     if not isinstance(executable, CpuExecutable) or not entry_table(executable.fast):
@@ -184,7 +184,7 @@ def _launch_words(
 
 
 def _find(arg: ArrayView, places: Mapping[int, _Operand]) -> int | None:
-    """The operand that an argument of a kernel is part of; None: it may be several."""
+    """Return the operand that contains an argument; None if it is not unique."""
     if 0 in arg.shape:
         return None
     start, end = bounds(arg)

@@ -8,16 +8,16 @@ PACKED = 7
 FIRST_ARGUMENT = 8
 
 PACKED_WORDS = 3
-"""Of each operand that the kernel packs, in the table whose address is in the slot (0:
-none): address, bytes and state of the memory that the launch brings for it."""
+"""Words for each operand that the kernel packs, in the table whose address the slot has
+(0: no table): address, bytes and state of the memory that the launch passes in."""
 
 FORK, LOST = range(2)
 """Words of a pool: its function that forks and joins, and about how many nanoseconds
-the last join of a kernel waited for threads that had nothing to do."""
+the last join of a kernel waited for idle threads."""
 
 
 def slots_of(param: object) -> int:
-    """How many a parameter takes: address, sizes and strides, or one number."""
+    """Return the slots of a parameter: address, sizes and strides, or one number."""
     if isinstance(param, ConstParam):
         return 0
     return 1 + 2 * param.rank if isinstance(param, ArrayParam) else 1

@@ -1,4 +1,4 @@
-"""What the native entry must know of torch, if it is loaded and has DLPack's C API."""
+"""Facts about torch for the native entry, if torch is loaded and has DLPack's C API."""
 
 from __future__ import annotations
 
@@ -12,44 +12,45 @@ import numpy as np
 from xetl.language.dtypes import DType
 
 new_words: list[int] = []
-"""Of the process, which `fastcall` makes when all are known."""
+"""The initial words of the process; `fastcall` allocates them when all are defined."""
 _kept: list[Any] = []
 
 
 def new_word(value: int = 0) -> int:
-    """The number of a new word of the process."""
+    """Define a new word of the process; return its number."""
     new_words.append(value)
     return len(new_words) - 1
 
 
 def word_of(kept: object) -> int:
-    """The same of one that has the address of an object."""
+    """Define a word with the address of an object; return its number."""
     _kept.append(kept)
     return new_word(id(kept))
 
 
-# 0: there is no torch, or not yet.
+# 0: torch is not loaded, or not yet.
 P_TENSOR, P_PARAMETER, P_DESCRIBE, P_REQUIRES_GRAD = (new_word() for _ in range(4))
 P_GRAD_ENABLED, P_FORWARD, P_LEVEL, P_NO_LEVEL = (new_word() for _ in range(4))
 P_MODES, P_HAS_KEY, P_LACKS_KEY = (new_word() for _ in range(3))
-"""Functions that say what is on."""
-P_TRANSFORM, P_AUTOCAST = new_word(), new_word()  # keys of what may be
+"""Functions that return which modes and dispatch keys are active."""
+P_TRANSFORM, P_TRACE, P_AUTOCAST = (new_word() for _ in range(3))  # keys of what may be
 P_PLAIN, P_INFERRED = new_word(), new_word()
-"""The dispatch keys of tensors on the host, and of those for inference."""
+"""The dispatch keys of plain tensors on the host, and of inference tensors."""
 P_IMPLEMENTATION = new_word()  # at which word of a tensor it is
 P_KEY_SET, P_STORAGE, P_AUTOGRAD, P_VERSION = (new_word() for _ in range(4))  # of that
 P_START, P_SIZE = new_word(), new_word()  # of the storage
 P_RECORDS = new_word()  # written by the entry: `NOTHING`, or why it refuses a call
 
 NOTHING, ONE_RECORDED, ONLY_RECORDED = range(3)
-"""Whether torch is to differentiate an argument; that alone is not as it was."""
+"""Whether torch is to differentiate an argument; the last: that is the only
+mismatch."""
 
 _MODES = "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv"
 _HAS_KEY = "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE"
 _LACKS_KEY = "_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE"
 
 COUNT_AT = 16
-"""Bytes to the number in a counter of versions."""
+"""Bytes to the count in torch's version counter."""
 
 _NAMES = {P_REQUIRES_GRAD: "requires_grad", P_LEVEL: "_current_level"}
 _NO_LEVEL = -1
@@ -64,13 +65,13 @@ _DESCRIBE_AT = 40
 
 
 def dlpack_dtype(dtype: DType) -> int:
-    """A DLDataType as one number: its code, its bits, and one lane."""
+    """Return a DLDataType as one number: its code, its bits, and one lane."""
     code = _OTHER_CODES.get(dtype.name, _CODES[dtype.kind])
     return code | 8 * dtype.itemsize << 8 | 1 << 16
 
 
 def find_torch(words: Any) -> None:
-    """Fill in the words of torch, once it is loaded; without them tensors go slowly."""
+    """Fill in the words of torch once it is loaded; until then tensors are slow."""
     torch: Any = sys.modules.get("torch")
     if torch is None or words[P_TENSOR] or torch in _refused:
         return
@@ -83,6 +84,7 @@ def find_torch(words: Any) -> None:
             P_HAS_KEY: address_of(library[_HAS_KEY]),
             P_LACKS_KEY: address_of(library[_LACKS_KEY]),
             P_TRANSFORM: int(torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode),
+            P_TRACE: int(torch._C._parse_dispatch_key("Tracer")),
             P_AUTOCAST: int(torch._C.DispatchKey.AutocastCPU),
         }
     except (AttributeError, OSError):  # it is older, or another
@@ -100,7 +102,7 @@ def find_torch(words: Any) -> None:
 
 
 def _objects(torch: Any) -> dict[int, Any]:
-    """What the entry calls, reads or compares with."""
+    """Return objects that the entry calls, reads or compares with."""
     forward = torch.autograd.forward_ad
     if type(forward._current_level) is not int:
         raise AttributeError
@@ -114,9 +116,9 @@ def _objects(torch: Any) -> dict[int, Any]:
 
 
 def _places(torch: Any) -> dict[int, int] | None:
-    """Where things are in tensors, and their keys; None: they cannot be found.
+    """Return where fields are in tensors, and their keys; None if not all are found.
 
-    They are looked for in tensors of which torch says them.
+    Fields are searched in tensors for which torch returns the values.
     """
     memory = np.zeros(4242, np.uint8)
     numpys = torch.from_numpy(memory)[1:]  # in memory of which nothing else is known
@@ -145,7 +147,7 @@ def _places(torch: Any) -> dict[int, int] | None:
 
 
 def _place_of_derivatives(torch: Any) -> int | None:
-    """The word of a tensor's implementation that is 0 if it takes part in none."""
+    """Return the word of a tensor's implementation that is 0 without autograd."""
     pairs = [(torch.empty(5), torch.empty(5, requires_grad=True)) for _ in range(4)]
     found = [
         place
@@ -157,7 +159,7 @@ def _place_of_derivatives(torch: Any) -> int | None:
 
 
 def _place_of_version(torch: Any, place: int) -> int | None:
-    """``place``, if there is the counter of changes."""
+    """Return ``place`` if the version counter is there, else None."""
     for count in (3, 5):
         tensor = torch.empty(1)
         for _ in range(count):
@@ -171,7 +173,7 @@ def _place_of_version(torch: Any, place: int) -> int | None:
 
 
 def _place(addresses: Sequence[int], values: Sequence[int], count: int) -> int | None:
-    """The one of the first words at all addresses that has these values."""
+    """Return the first word, at all addresses, that has these values, if unique."""
     found = [
         place
         for place in range(count)
@@ -184,17 +186,17 @@ def _place(addresses: Sequence[int], values: Sequence[int], count: int) -> int |
 
 
 def word_at(address: int) -> int:
-    """The word in memory at an address."""
+    """Return the word in memory at an address."""
     return ctypes.c_int64.from_address(address).value
 
 
 def address_of(function: Any) -> int:
-    """Of the code of a function that ctypes knows."""
+    """Return the address of the code of a function that ctypes knows."""
     return cast("int", ctypes.cast(function, ctypes.c_void_p).value)
 
 
 def _exchange_function(capsule: object) -> int:
-    """The address of the function that describes a tensor; 0: there is none."""
+    """Return the address of the function that describes a tensor; 0 if unsupported."""
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )

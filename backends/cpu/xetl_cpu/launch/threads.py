@@ -1,17 +1,17 @@
 """Threads for kernels: how many may be used, and numba's pools that run them.
 
-Where numba is loaded too, both share a pool, and ``numba.set_num_threads`` counts for
-kernels as well; so do limits that `threadpoolctl` sets for OpenMP. Launches of several
-Python threads at once share the number of threads there is: each makes a team of its
-own, and N teams of N threads would be in each other's way.
+If numba is loaded too, both share a pool, and ``numba.set_num_threads`` applies to
+kernels as well. So do limits that `threadpoolctl` sets for OpenMP. Simultaneous
+launches of several Python threads share the number of threads: each makes its own team,
+and N teams of N threads would slow each other down.
 
-Threads do not survive ``os.fork``: a child whose parent had started the pool runs its
-kernels serially, for neither GNU OpenMP nor the queue can be started a second time.
-Where the parent has loaded a library of threads for others, the child takes another
-one (`may_start`).
+Threads do not survive ``os.fork``. A child whose parent had started the pool runs its
+kernels serially, because neither GNU OpenMP nor the queue can be started again. If the
+parent has loaded a thread library for other code, the child uses another library
+(`may_start`).
 
 The pools are loaded from their files without importing numba. Each is a small extension
-module that needs nothing else of numba. Measured: a fork-join of two threads takes
+module that does not use the rest of numba. Measured: a fork-join of two threads takes
 0.7 us with the OpenMP pool, 0.8 us with TBB and 90 us with the work queue, whose
 threads sleep between launches.
 """
@@ -35,7 +35,7 @@ from xetl.locks import ForkSafeLock
 from xetl.records import record
 
 VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
-"""What users set; the first one that is a number counts."""
+"""Variables that users set; the first one with a number counts."""
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
@@ -46,7 +46,7 @@ class Allowance:
 
     Attributes:
         count: at least 1.
-        reason: who said so, for `xetl doctor`.
+        reason: where the number comes from, for `xetl doctor`.
     """
 
     count: int
@@ -54,10 +54,10 @@ class Allowance:
 
 
 def allowed_threads() -> Allowance:
-    """``NUMBA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the CPUs we may use.
+    """Return ``NUMBA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the usable CPUs.
 
-    In a worker of multiprocessing (or of `concurrent.futures`), these are shared
-    between the workers. joblib and Dask set the variables for their workers.
+    In a worker of multiprocessing (or of `concurrent.futures`), the workers share the
+    CPUs. joblib and Dask set the variables for their workers.
     """
     for name in VARIABLES:
         # OpenMP allows a list, one number for each level of nesting.
@@ -74,7 +74,7 @@ def allowed_threads() -> Allowance:
 
 
 def usable_cpus() -> Allowance:
-    """The CPUs of this process, or the time of how many its container may use."""
+    """Return the CPUs of this process, or fewer by the CPU quota of its container."""
     cpus = len(os.sched_getaffinity(0))
     quota = _quota()
     if quota is not None and quota < cpus:
@@ -83,7 +83,7 @@ def usable_cpus() -> Allowance:
 
 
 def _quota() -> int | None:
-    """Whole CPUs a container is limited to (``docker --cpus``), by cgroups 2 or 1."""
+    """Return the whole CPUs of a container (``docker --cpus``), by cgroups 2 or 1."""
     with suppress(OSError, ValueError):
         quota, period = (_CGROUPS / "cpu.max").read_text().split()
         return None if quota == "max" else max(1, int(quota) // int(period))
@@ -96,10 +96,11 @@ def _quota() -> int | None:
 
 
 def worker_processes() -> int:
-    """Processes that multiprocessing made beside this one, itself included.
+    """Return the number of worker processes of multiprocessing, with this one.
 
-    1 in a process that it did not make. Counted are the children of our parent that
-    run its code: forked ones run the parent's command, spawned ones a known one.
+    Return 1 if multiprocessing did not start this process. Workers are children of our
+    parent that run its code: forked ones have the parent's command, spawned ones a
+    known one.
     """
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
@@ -115,7 +116,7 @@ def _is_worker(pid: int, ours: tuple[str, str]) -> bool:
 
 
 def _children(parent: int) -> list[int]:
-    """The processes whose parent is ``parent``; Linux tells for each thread of it."""
+    """Return the children of a process; Linux lists them for each of its threads."""
     found: list[int] = []
     with suppress(OSError):
         for task in Path(f"/proc/{parent}/task").iterdir():
@@ -134,14 +135,14 @@ def _command(pid: int) -> str:
 WORKQUEUE = "workqueue"
 
 _FILES = {"omp": "omppool", "tbb": "tbbpool", WORKQUEUE: "workqueue"}
-"""Our name of a layer (numba's, too) and its file; in order of preference."""
+"""The names of layers (ours and numba's) and their files, in order of preference."""
 
 _PROMISES = {
     "safe": ("tbb",),
     "threadsafe": ("omp", "tbb"),
     "forksafe": ("tbb", WORKQUEUE),
 }
-"""What else ``NUMBA_THREADING_LAYER`` may ask for."""
+"""Other values of ``NUMBA_THREADING_LAYER``."""
 
 _TBB = "libtbb.so.12"
 _RUNTIMES = {"omp": "libgomp.so.1", "tbb": _TBB}
@@ -151,10 +152,11 @@ _FORKED_WITHOUT_EXEC = 0x40
 
 
 def wanted_layers() -> tuple[str, ...]:
-    """The layers to try, in order.
+    """Return the layers to try, in order.
 
-    That is what ``NUMBA_THREADING_LAYER`` says, else the one that numba has started:
-    then both share a pool. Others follow: a launch must not fail for want of one.
+    The first is that of ``NUMBA_THREADING_LAYER``, or else the one that numba has
+    started: then both share a pool. The others follow, so that no launch fails for lack
+    of a layer.
     """
     asked = os.environ.get("NUMBA_THREADING_LAYER", "")
     parallel = sys.modules.get("numba.np.ufunc.parallel")
@@ -164,11 +166,11 @@ def wanted_layers() -> tuple[str, ...]:
 
 
 def may_start(layer: str) -> bool:
-    """Whether the threads of a layer come when they are called.
+    """Whether the threads of a layer can be started safely.
 
-    TBB makes none where there is one CPU, and then may wait for them for ever. After a
-    fork, libraries that the parent had loaded wait for the threads that it had, if it
-    had any: that they do not tell.
+    On one CPU, TBB creates no threads and may wait for them forever. After a fork,
+    libraries that the parent had loaded wait for the parent's threads, if it had any;
+    that cannot be queried.
     """
     if layer == "tbb" and usable_cpus().count == 1:
         return False
@@ -176,7 +178,7 @@ def may_start(layer: str) -> bool:
 
 
 def was_forked() -> bool:
-    """Whether this process began as a copy of another; Linux knows, Python does not."""
+    """Whether this process is a fork without exec, which only Linux knows."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -195,7 +197,7 @@ def _is_loaded(library: str | None) -> bool:
 
 
 def load_pool(layer: str) -> ModuleType | None:
-    """The extension module of a layer; None where it cannot be loaded."""
+    """Load the extension module of a layer; return None if that fails."""
     found = importlib.util.find_spec("numba")  # looks the package up, does not run it
     if found is None or found.origin is None:
         return None
@@ -224,7 +226,7 @@ def _load(name: str, path: Path) -> ModuleType | None:
 
 
 def _load_tbb() -> None:
-    """Load the library of PyPI's package `tbb`, which no loader looks for."""
+    """Load the library of PyPI's package `tbb`, which loaders do not find."""
     for place in (_TBB, os.path.join(sys.prefix, "lib", _TBB)):
         with suppress(OSError):
             ctypes.CDLL(place)
@@ -237,11 +239,11 @@ _SPINS = ("GOMP_SPINCOUNT", "10000")
 
 @contextmanager
 def _bounded_spinning() -> Generator[None]:
-    """Let libgomp, which reads its variables when it is loaded, spin only shortly.
+    """Make libgomp, which reads its variables when it is loaded, spin only briefly.
 
-    By default idle workers burn their time slices; on a machine with anything else to
-    do they are then off the processor when there is work, and a launch of 0.1 ms takes
-    12 to 24 ms (measured). What the user has set is left alone.
+    By default idle workers use up their time slices. On a busy machine they are then
+    descheduled when work arrives, and a launch of 0.1 ms takes 12 to 24 ms (measured).
+    Values that the user has set are kept.
     """
     name, count = _SPINS
     if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
@@ -255,16 +257,16 @@ def _bounded_spinning() -> Generator[None]:
 
 
 def address(pool: ModuleType, name: str) -> int:
-    """Where a function of a pool is: pools publish them as plain integers."""
+    """Return the address of a function of a pool: pools publish plain integers."""
     value = getattr(pool, name)
     assert isinstance(value, int)
     return value
 
 
 def openmp_limit(pool: ModuleType) -> int:
-    """Address of ``omp_get_max_threads`` of the OpenMP that a pool uses; 0: none."""
+    """Return the address of ``omp_get_max_threads`` of a pool's OpenMP; 0: none."""
     try:
-        # Looks into the libraries that the pool is linked to, too.
+        # This also searches the libraries that the pool is linked to.
         function = ctypes.CDLL(str(pool.__file__)).omp_get_max_threads
     except (OSError, AttributeError):
         return 0
@@ -279,10 +281,11 @@ class ThreadLayer:
         name: ``omp``, ``tbb``, ``workqueue`` or ``serial``.
         limit: the most threads a launch may use.
         parallel_for: address of the function kernels call to fork and join; 0: none.
-        asked: address of the function that tells what the user asked for; 0: none.
+        asked: address of the function that returns the number the user asked for; 0:
+            none.
         openmp: address of ``omp_get_max_threads``; 0: none.
-        usual: what that says unless somebody has set a limit.
-        lock: to be held during a launch, for pools that only one thread may use.
+        usual: the result of that function if no limit is set.
+        lock: held during a launch, for pools that only one thread may use.
     """
 
     name: str
@@ -295,28 +298,28 @@ class ThreadLayer:
 
     @property
     def pool(self) -> int:
-        """Address of the pool's words (`slots.FORK`), for kernels; 0: none."""
+        """The address of the pool's words (`slots.FORK`), for kernels; 0: none."""
         return ctypes.addressof(_words(self.parallel_for)) if self.parallel_for else 0
 
     def num_threads(self) -> int:
-        """How many threads a launch of the calling Python thread may use."""
+        """Return how many threads a launch of the calling Python thread may use."""
         count = self.limit
         if self.asked:
             asked = _query(self.asked)()
             count = asked if 0 < asked < count else count
         if self.openmp:
             limit = _query(self.openmp)()
-            # The pool sets its own size in the thread that starts it: no limit.
+            # The pool sets its own size in the thread that starts it; that is no limit.
             is_set = limit not in (self.usual, self.limit)
             count = limit if is_set and 0 < limit < count else count
         return count
 
     @contextmanager
     def team(self) -> Generator[int]:
-        """For the time of a launch: its number of threads; fewer beside others."""
+        """Yield the number of threads for a launch; fewer beside other launches."""
         with nullcontext() if self.lock is None else self.lock.held():
             with _Launches.lock.held():
-                # Less than 0 where a fork in the midst of this has begun anew.
+                # Less than 0 if a fork in the middle of a launch has reset the counts.
                 others = max(0, _Launches.slow[0] + _Launches.fast[0])
                 _Launches.slow[0] += 1
             try:
@@ -327,10 +330,10 @@ class ThreadLayer:
 
 
 class _Launches:
-    """How many launches run now, in memory that native code can read.
+    """The number of running launches, in memory that native code can read.
 
-    ``fast`` is counted by native entries (`launch/entry.py`) while they hold Python's
-    lock, ``slow`` by Python under a lock of its own.
+    Native entries (`launch/entry.py`) count ``fast`` while they hold Python's lock;
+    Python counts ``slow`` under its own lock.
     """
 
     fast = (ctypes.c_int64 * 1)()
@@ -345,7 +348,7 @@ SERIAL = ThreadLayer("serial", 1)
 
 
 class _State:
-    """What this process has started."""
+    """The thread layer that this process has started."""
 
     layer: ThreadLayer | None = None
     is_starting = False
@@ -354,7 +357,7 @@ class _State:
 
 
 def thread_layer() -> ThreadLayer:
-    """The pool of this process; started at the first call."""
+    """Return the pool of this process; the first call starts it."""
     layer = _State.layer
     if layer is None:
         with _State.lock.held():
@@ -402,7 +405,7 @@ def _start(count: int) -> ThreadLayer:
 
 
 def _warn_of_workqueue(wanted: str) -> None:
-    """Once a process: layers are started once."""
+    """Warn once a process, because layers are started once."""
     warnings.warn(
         f"the layer `{wanted}` of threads cannot be loaded, so numba's work queue is "
         "used: it takes 0.1 ms to wake for each launch. Install libgomp (Debian: "
@@ -413,7 +416,7 @@ def _warn_of_workqueue(wanted: str) -> None:
 
 
 def _numba_lost_its_threads(count: int) -> bool:
-    """Whether numba started the pool we share, and a fork has taken it away since."""
+    """Whether numba started the shared pool, and a fork has ended its threads since."""
     parallel = sys.modules.get("numba.np.ufunc.parallel")
     if not getattr(parallel, "_is_initialized", False):
         return False
@@ -426,7 +429,7 @@ def _numba_lost_its_threads(count: int) -> bool:
 
 @cache
 def _words(parallel_for: int) -> ctypes.Array[ctypes.c_int64]:
-    """One pool's words for all kernels of the process."""
+    """Return the words of a pool, shared by all kernels of the process."""
     return (ctypes.c_int64 * 2)(parallel_for)
 
 
@@ -436,7 +439,7 @@ def _query(function: int) -> Callable[[], int]:
 
 
 def _after_fork() -> None:
-    """In the child: the threads are gone."""
+    """Run in the child of a fork: the threads are gone."""
     _Launches.fast[0] = _Launches.slow[0] = 0
     if _State.layer is None and not _State.is_starting:
         return

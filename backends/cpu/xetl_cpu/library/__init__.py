@@ -1,1 +1,1 @@
-"""Products as calls of ``xsmm_*`` functions, and who serves these."""
+"""Products as calls of ``xsmm_*`` functions, and the libraries that have these."""

@@ -1,4 +1,4 @@
-"""The ``xsmm_*`` functions: their names and types, and a library that has them."""
+"""The names and types of the ``xsmm_*`` functions, and libraries that have them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xetl.dialects.xsmm import DATA_TYPES, DISPATCH, TILES, gemm_flags_in_calls
 from xetl.records import record
 
 RECORDING = "recording"
-"""The library that is ours, as `config.xsmm` names it."""
+"""Our own library, as `config.xsmm` names it."""
 
 _I64, _PTR = ctypes.c_int64, ctypes.c_void_p
 _DISPATCH_NUMBERS = 10
@@ -24,11 +24,11 @@ class Library:
     """Functions to call.
 
     Attributes:
-        addresses: of the functions it has, by name.
+        addresses: the addresses of its functions, by name.
         identity: differs between libraries whose kernels may differ.
-        quietly: what calls of our own are made in, so that none is written down.
+        quietly: a context in which calls are not recorded, for calls of our own.
         is_sequential: whether kernels may call it from one thread only.
-        path: of the file; None: there is none, the functions are ours.
+        path: the file; None: the functions are our own.
     """
 
     mode: str
@@ -40,7 +40,7 @@ class Library:
 
     @property
     def serves_tiles(self) -> bool:
-        """Whether it can set AMX up apart from its kernels."""
+        """Whether it can configure AMX separately from its kernels."""
         return all(name in self.addresses for name in TILES)
 
     def has_kernel(self, numbers: Sequence[int]) -> bool:
@@ -48,7 +48,7 @@ class Library:
         return self.dispatch(numbers) != 0
 
     def dispatch(self, numbers: Sequence[int]) -> int:
-        """The address of a kernel, or 0."""
+        """Return the address of a kernel, or 0."""
         with self.quietly():
             return dispatch_type(self.addresses[DISPATCH])(*numbers)
 
@@ -56,5 +56,5 @@ class Library:
 def brgemm_numbers(
     data_type: str, sizes: Sequence[int], flags: Sequence[str]
 ) -> list[int]:
-    """The arguments of ``xsmm_brgemm_dispatch``."""
+    """Return the arguments of ``xsmm_brgemm_dispatch``."""
     return [DATA_TYPES[data_type], *sizes, gemm_flags_in_calls(flags)]

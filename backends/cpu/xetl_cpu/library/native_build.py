@@ -1,8 +1,8 @@
-"""Our shim built with a libxsmm of the user's: ``XETL_XSMM=/home/me/libxsmm``.
+"""Builds our shim with a libxsmm of the user: ``XETL_XSMM=/home/me/libxsmm``.
 
-What is built is kept beside the compiled kernels, one for each state of the library
-and of the shim's sources.  It takes a second, once, and needs CMake and a C compiler:
-whoever has built a libxsmm has both.
+The result is kept beside the compiled kernels, one for each state of the library and of
+the shim's sources.  The build takes a second, once, and needs CMake and a C compiler,
+which users who built a libxsmm have.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SYSTEM = [Path("/usr/local"), Path("/usr")]
 
 
 class NativeBuildError(Exception):
-    """The shim cannot be built; says why and what is needed."""
+    """The shim cannot be built; the message says why, and what is needed."""
 
 
 def shim_with(root: Path) -> Path:
-    """The shim over the libxsmm in ``root``, a folder with its lib and include.
+    """Return the shim over the libxsmm in ``root``, a folder with its lib and include.
 
     Raises:
-        NativeBuildError: there is none, or it cannot be built.
+        NativeBuildError: there is no libxsmm, or the shim cannot be built.
     """
     source = _source()
     libraries = _libraries(root)
@@ -52,14 +52,14 @@ def shim_with(root: Path) -> Path:
 
 
 def system_root() -> Path | None:
-    """The folder of the libxsmm that ``LIBXSMM_ROOT`` names, or of the system's."""
+    """Return the folder of the libxsmm of ``LIBXSMM_ROOT``, or of the system."""
     named = os.environ.get("LIBXSMM_ROOT")
     roots = [Path(named)] if named else _SYSTEM
     return next((root for root in roots if _libraries(root)), None)
 
 
 def _libraries(root: Path) -> list[Path]:
-    """The libraries and headers of the libxsmm in ``root``; none if there is none."""
+    """Return the libraries and headers of the libxsmm in ``root``; [] without one."""
     headers = [*root.glob("include/libxsmm.h"), *root.glob("include/libxsmm/libxsmm.h")]
     found = [*root.glob("lib*/libxsmm.*"), *root.glob("lib/*-linux-gnu/libxsmm.*")]
     return sorted(found) + headers if found and headers else []
@@ -73,7 +73,7 @@ def _source() -> Path:
 
 
 def _folder() -> Path:
-    """Where it is kept: code is run from there, so nobody else may write to it."""
+    """Return the folder for the result; its code is run, so only we may write to it."""
     cache = disk_cache()
     if cache is None or cache.why_unusable() is not None:
         return Path(tempfile.mkdtemp(prefix="xetl-native-"))
@@ -89,7 +89,7 @@ def _digest(root: Path, files: list[Path]) -> str:
 
 
 def _build(source: Path, root: Path, into: Path) -> None:
-    """Configure, build, install beside, and move: another process may do the same."""
+    """Configure, build and install, then rename: another process may do the same."""
     with tempfile.TemporaryDirectory(prefix="xetl-native-") as work:
         for step in _steps(source, root, Path(work)):
             _run(step)

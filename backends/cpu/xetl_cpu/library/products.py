@@ -1,8 +1,8 @@
 """Products by the ``xsmm_*`` functions of a library: ``python products.py PATH``.
 
-Reads a list of `Product` as JSON from standard input and writes what C is after each,
-or null where there is no kernel.  It is also run as a script of its own, so it imports
-the standard library only.
+Reads a list of `Product` as JSON from standard input, and writes C after each product,
+or null if there is no kernel.  This file is also run as a script, so it imports only
+the standard library.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Product:
     """Two matrices of each operand, multiplied and added to C.
 
     Attributes:
-        name: what an error calls it.
+        name: the name in errors.
         numbers: the arguments of ``xsmm_brgemm_dispatch``.
-        around: those of the dispatches that set tiles up before and give them back
-            after; empty: there are none.
+        around: the arguments of the dispatches that configure tiles before and release
+            them after; empty: there are none.
         a: elements in memory, in hexadecimal; so are ``b`` and ``c``.
     """
 
@@ -42,7 +42,7 @@ class Product:
 
 
 def run(addresses: Mapping[str, int], products: Sequence[Product]) -> list[str | None]:
-    """What C is after each product; None: the library has no kernel for it."""
+    """Return C after each product; None if the library has no kernel for it."""
     return [_run(addresses, product) for product in products]
 
 

@@ -1,10 +1,10 @@
-"""The ``xsmm_*`` functions served by NumPy, each call written down: for tests.
+"""The ``xsmm_*`` functions implemented by NumPy; calls are recorded, for tests.
 
     with recording() as calls:
         gemm[grid](a, b, c)          # with xetl.config.xsmm = "recording"
     assert calls[0].name == "xsmm_brgemm_dispatch"
 
-Kernels run on one thread then, so calls come in a fixed order.
+Kernels then run on one thread, so calls have a fixed order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TILES_INVOKE_TYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
 )
 _VNNI_B = GEMM_FLAGS["vnni_a"]
-"""In calls A and B have changed places."""
+"""In these calls A and B are swapped."""
 
 _BETA_0 = GEMM_FLAGS["beta_0"]
 _F32, _BF16_F32 = DATA_TYPES["f32"], DATA_TYPES["bf16_f32"]
@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
 
 class _State:
-    """What was called, and kernels by their number."""
+    """The recorded calls, and the kernels by number."""
 
     calls: list[Call] | None = None
     kernels: tuple[tuple[int, ...], ...] = ()
@@ -48,10 +48,10 @@ class _State:
 
 @contextmanager
 def recording() -> Generator[list[Call]]:
-    """Inside, calls are appended to what this gives; one `recording` at a time.
+    """Record calls in the yielded list; only one `recording` at a time.
 
     Raises:
-        Exception: what went wrong in a call, at the end: it cannot leave native code.
+        Exception: an error of a call, at the end: it cannot leave native code.
     """
     _State.calls, _State.failure = [], None
     try:
@@ -64,7 +64,7 @@ def recording() -> Generator[list[Call]]:
 
 @contextmanager
 def _paused() -> Generator[None]:
-    """Inside, nothing is written down."""
+    """Stop recording inside of the ``with`` block."""
     calls, _State.calls = _State.calls, None
     try:
         yield
@@ -73,7 +73,7 @@ def _paused() -> Generator[None]:
 
 
 def library() -> Library:
-    """The functions, for kernels to call."""
+    """Return the library of these functions, for kernels to call."""
     addresses = {
         name: ctypes.cast(function, ctypes.c_void_p).value or 0
         for name, function in zip(FUNCTIONS, _CALLBACKS)
@@ -83,12 +83,12 @@ def library() -> Library:
 
 def _write_down(name: str, arguments: tuple[Any, ...]) -> None:
     if _State.calls is not None:
-        # ctypes says None for a pointer to 0.
+        # ctypes passes None for a null pointer.
         _State.calls.append(Call(name, tuple(one or 0 for one in arguments)))
 
 
 def _kernel(numbers: tuple[int, ...]) -> int:
-    """The number of a kernel, from 1; equal ones are one."""
+    """Return the number of a kernel, from 1; equal arguments have one kernel."""
     if numbers not in _State.kernels:
         _State.kernels += (numbers,)
     return _State.kernels.index(numbers) + 1
@@ -126,7 +126,7 @@ _CALLBACKS = (_dispatch, _invoke, _dispatch_tiles, _invoke_tiles)
 
 
 def _compute(data_type: int, kernel: int, *rest: int) -> None:
-    """C += the sum of products, in the order of the batch, in f32."""
+    """Add the products to C, in the order of the batch, in f32."""
     *places, batch = rest
     numbers = _State.kernels[kernel - 1]
     _, m, n, k, lda, ldb, ldc, stride_a, stride_b, flags = numbers
@@ -150,7 +150,7 @@ def _compute(data_type: int, kernel: int, *rest: int) -> None:
 def _matrices(
     address: int, size: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Elements as f32: those of bf16 are its upper halves."""
+    """Return elements as f32: bf16 are the upper halves of f32."""
     if size == 4:
         return _memory(address, np.float32, shape, strides)
     halves = _memory(address, np.uint16, shape, strides).astype(np.uint32)
@@ -160,7 +160,7 @@ def _matrices(
 def _memory(
     address: int, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> np.ndarray[Any, Any]:
-    """A view of memory; strides in elements."""
+    """Return a view of memory; strides are in elements."""
     if 0 in shape:
         return np.zeros(shape, dtype)
     count = 1 + sum((extent - 1) * step for extent, step in zip(shape, strides))

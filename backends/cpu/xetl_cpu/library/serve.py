@@ -1,16 +1,16 @@
-"""Who serves the ``xsmm_*`` functions that kernels call when `config.xsmm` says so.
+"""Which library has the ``xsmm_*`` functions that kernels call, by `config.xsmm`.
 
 | ``xetl.config.xsmm``  | products are                                               |
 |-----------------------|------------------------------------------------------------|
 | ``inline``            | compiled into the kernel, by `xetl_cpu.microkernels`       |
 | ``libxsmm``           | calls of libxsmm, through what `native/` was built to      |
-| ``recording``         | calls that NumPy serves, each written down: `recording.py` |
-| a path                | calls of the library there: of one with these functions,   |
-|                       | or of a libxsmm (its folder, or its file)                  |
+| ``recording``         | calls that NumPy serves and records: `recording.py`        |
+| a path                | calls of the library there: one with these functions, or   |
+|                       | a libxsmm (its folder, or its file)                        |
 
-A library is tried out (`xetl_cpu.library.validate_library`) before it is trusted:
-numbers of flags differ between versions of libxsmm, and a wrong one is no error there
-but wrong numbers.
+A library is tested (`xetl_cpu.library.validate_library`) before it is used: the numbers
+of flags differ between versions of libxsmm, and a wrong flag raises no error there but
+gives wrong results.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LIBXSMM = "libxsmm"
 
 
 class UnusableLibraryError(Exception):
-    """There is no library, or none that computes what it should; says why."""
+    """There is no library, or it computes wrong results; the message says which."""
 
 
 def find_library(mode: str) -> Library:
-    """The library for a mode other than ``inline``, tried out.
+    """Return the tested library for a mode other than ``inline``.
 
     Raises:
-        UnusableLibraryError: it is not there, or not to be trusted.
+        UnusableLibraryError: it was not found, or cannot be trusted.
     """
     found = _find(mode)
     if isinstance(found, str):
@@ -48,7 +48,7 @@ def find_library(mode: str) -> Library:
 
 @cache
 def _find(mode: str) -> Library | str:
-    """The library, or why there is none: neither changes while we run."""
+    """Return the library, or why there is none; a process decides this once."""
     try:
         library = _open(mode)
     except UnusableLibraryError as reason:
@@ -58,7 +58,7 @@ def _find(mode: str) -> Library | str:
 
 def _open(mode: str) -> Library:
     if mode == RECORDING:
-        # Only then: it needs NumPy, which a launch need not.
+        # Imported late: it needs NumPy, which a launch need not have.
         recording = import_whole("xetl_cpu.library.recording")
         return recording.library()
     path = _system_shim() if mode == LIBXSMM else _shim(Path(mode))
@@ -76,13 +76,13 @@ def _open(mode: str) -> Library:
     for name in (DISPATCH, INVOKE):
         if name not in addresses:
             raise UnusableLibraryError(f"it has no function `{name}`")
-    # libxsmm makes other kernels for other processors, and may be told which.
+    # libxsmm makes different kernels for each processor; this variable may name one.
     made_for = os.environ.get("LIBXSMM_TARGET", "")
     return Library(mode, addresses, f"{path} {stamp} {made_for}".rstrip(), path=path)
 
 
 def _system_shim() -> Path:
-    """What reaches the system's libxsmm: installed with xetl, or else built now."""
+    """Return the shim over the system's libxsmm: installed with xetl, or built now."""
     if native.XSMM_SHIM.exists():
         return native.XSMM_SHIM
     build = import_whole("xetl_cpu.library.native_build")
@@ -91,7 +91,7 @@ def _system_shim() -> Path:
 
 
 def _shim(path: Path) -> Path:
-    """``path``, or what reaches the libxsmm that it is."""
+    """Return ``path``, or the shim over it if it is a libxsmm."""
     root = path if path.is_dir() else _root_of_libxsmm(path)
     return path if root is None else _built_with(root)
 
@@ -105,7 +105,7 @@ def _built_with(root: Path) -> Path:
 
 
 def _root_of_libxsmm(path: Path) -> Path | None:
-    """The folder of a libxsmm whose library was given; None: it is none."""
+    """Return the folder of a libxsmm, given its file; None if it is no libxsmm."""
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError:
@@ -115,6 +115,6 @@ def _root_of_libxsmm(path: Path) -> Path | None:
 
 
 def why_not_trusted(library: Library) -> str | None:
-    """Why a library is not to be used, if it is not."""
+    """Return why a library must not be used, or None."""
     trial = import_whole("xetl_cpu.library.validate_library")
     return trial.why_not_trusted(library)

@@ -1,8 +1,8 @@
-"""Is a library with ``xsmm_*`` functions to be trusted?  It is asked for some products.
+"""Tests whether a library with ``xsmm_*`` functions computes some products correctly.
 
-Code that others made may also crash, say because ``LIBXSMM_TARGET`` names a processor
-that this is not.  So a library from a file is tried out in a process of its own
-(`xetl_cpu.library.products`, 30 ms); only tiles that somebody emulates are tried here.
+Such code may also crash, for example if ``LIBXSMM_TARGET`` names another processor. So
+a library from a file is tested in a separate process (`xetl_cpu.library.products`, 30
+ms). Only if tiles are emulated in this process, the test runs here.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from xetl_cpu.library.functions import Library
 from xetl_cpu.library.products import Product
 
 _SECONDS = 30
-"""How long a library may take: nothing it is asked for takes a millisecond."""
+"""The time limit for a library: no product takes a millisecond."""
 
 _SIZES = (2, 2, 2, 2, 2, 2, 4, 4)
 """2 x 2 x 2, contiguous."""
 
 _A, _B = (1, 2, 3, 4, -1, 0, 2, 1), (5, 6, 7, 8, 1, -2, 0, 3)
-"""Two products; with what C holds before, a wrong flag or stride cannot give this."""
+"""Two products. With the initial values of C, a wrong flag or stride cannot give the
+right result."""
 
 _C = (10, 20, 30, 40)
 _WANTED = pack("<4f", 28, 44, 75, 89).hex()
 
 _PAIRS = (0, 2, 1, 3, 4, 6, 5, 7)
-"""Where the elements of B are when they come in pairs of k."""
+"""The order of the elements of B in pairs of k."""
 
 _NO_RESET, _NO_SETUP = "no_reset_tileconfig", "no_setup_tileconfig"
 
 
 def why_not_trusted(library: Library) -> str | None:
-    """Why a library must not be used: wrong numbers, a crash; None: it may be."""
+    """Return why a library must not be used (wrong results, a crash), or None."""
     products = list(_products(library.serves_tiles))
     if library.path is None or targets.tiles_are_emulated():
         with library.quietly():
@@ -85,7 +86,7 @@ def _numbers(data_type: str, flags: Sequence[str]) -> list[int]:
 
 
 def _elements(values: Sequence[int], data_type: str) -> str:
-    """Small integers: their bf16 are the upper halves of their f32."""
+    """Encode small integers: their bf16 are the upper halves of their f32."""
     words = pack(f"<{len(values)}f", *values)
     if data_type == "bf16_f32":
         words = b"".join(words[at + 2 : at + 4] for at in range(0, len(words), 4))
@@ -95,9 +96,9 @@ def _elements(values: Sequence[int], data_type: str) -> str:
 def _asked_in_a_process(
     path: str, products: Sequence[Product]
 ) -> list[str | None] | str:
-    """The results, or what went wrong."""
+    """Return the results, or a description of the failure."""
     asked = json.dumps([asdict(product) for product in products])
-    # -I: nothing of the user's, neither variables nor modules, changes what runs.
+    # -I: neither variables nor modules of the user change what runs.
     command = [sys.executable, "-I", "-S", str(xsmm_products.__file__), path]
     try:
         done = subprocess.run(

@@ -1,15 +1,16 @@
-"""clamp-tile-offsets: tiles that may start before their matrix start behind its end.
+"""clamp-tile-offsets: tiles at possibly negative offsets move behind their matrix.
 
-Before: ``xetile.init_tile %A[%q * 64, %k], [%rows, %cols]``, nothing known of ``%q``
-After:  the same at ``min(%q, ceil(%rows / 64)) * 64``, the minimum being unsigned
+Before: ``xetile.init_tile %A[%q * 64, %k], [%rows, %cols]``, ``%q`` may be negative
+After:  the same at ``min(%q, ceil(%rows / 64)) * 64``, with the unsigned minimum
 
-Why: what is proven not to be negative is raised to GEMMs, packed once and stored from
-registers, and numbers computed of a program's number (``pid % n``, grouped orders)
-prove nothing. A tile at a negative multiple of its extent has no element in the matrix,
-and none at the clamped place: loads pad, stores store nothing, both ways.
+Why: only tiles with offsets that are proven to be non-negative are raised to GEMMs,
+packed once and stored from registers, and numbers computed from a program's number
+(``pid % n``, grouped orders) are not proven. A tile at a negative multiple of its
+extent has no element in the matrix, and has none at the clamped offset either: in both
+cases loads return padding and stores have no effect.
 
-Left alone: what is proven already, what is no multiple of the extent, and dimensions
-along which the tile moves.
+Left alone: offsets that are proven already, offsets that are no multiple of the extent,
+and dimensions along which the tile moves.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def _clamped(offset: Index, size: Index, extent: int, init: InitTileOp) -> Index
 
 
 def _behind(number: SSAValue, size: Index, init: InitTileOp) -> Builder:
-    """As early as can be: a product asks where its store will be before it runs."""
+    """Return a builder at the earliest place: products ask early for store offsets."""
     values = [number] if isinstance(size, int) else [number, size]
     for last in values:
         owner = last.owner

@@ -1,4 +1,4 @@
-"""collapse-rows: rows that lie one behind the other are computed as one.
+"""collapse-rows: a matrix whose rows are contiguous in memory is computed as one row.
 
     scf.parallel (%x, %y) = ... to (%gx, %gy) {
       %m = arith.muli %x, 64
@@ -15,16 +15,16 @@
       ... the same, of matrices of %rows' x %cols'
     }
 
-Why: each row of a tile begins a loop anew, and ends it with a mask unless its width is
-a multiple of a vector's; a matrix of 64 x 64 is 64 loops of four vectors.  The code is
-the same, for matrices of one row or of many: which, is known at the launch.
+Why: each row of a tile starts a new loop, and ends it with a mask unless its width is a
+multiple of the vector width; a matrix of 64 x 64 is 64 loops of four vectors.  The code
+is the same for matrices of one row and of many rows: the launch knows which it is.
 
-Programs that are so many and keep all values in registers are marked: ``grow-tiles``
-lets their rows be as long as memory likes.
+Programs that match and keep all values in registers are marked: ``grow-tiles`` lets
+their rows be as long as memory likes.
 
-Before: ``grow-tiles``.  Left alone: programs that do anything else than computing each
-element of one tile from the same elements of others; and those that store to a matrix
-which another view of it is loaded from: a tile is loaded as a whole.
+Before: ``grow-tiles``.  Left alone: programs that do more than compute each element of
+one tile from the same elements of others, and those that load from another view of the
+matrix that they store to: a tile is loaded as a whole.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from xetl_cpu.lowering.tiles import may_alias, tile_like, tile_root
 from xetl_cpu.targets import find_target
 
 LINES = "xetl.lines"
-"""Marks a loop over programs: their rows may be of any length."""
+"""Marks a loop over programs whose rows may have any length."""
 
 _LINE = 64
-"""Elements of any type that fill a cache line, or several of them."""
+"""A number of elements that is a whole number of cache lines for any type."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class CollapseRowsPass(Pass):
 
 
 def _numbers(loop: scf.ParallelOp) -> list[BlockArgument] | None:
-    """The numbers that move all tiles along rows and columns; None: it is not so."""
+    """Return the numbers that move all tiles along rows and columns; None: no match."""
     body = loop.body.block
     inits = operations_in(loop, InitTileOp)
     stores = operations_in(loop, StoreTileOp)
@@ -106,14 +106,14 @@ def _values(indices: Sequence[Index]) -> list[SSAValue]:
 
 
 def _is_apart(init: InitTileOp, store: StoreTileOp) -> bool:
-    """Whether a store leaves a tile as it was, but for the elements that it stores."""
+    """Whether a store changes no element of a tile, except the elements it stores."""
     to = store.tile.owner
     is_same = isinstance(to, InitTileOp) and to.source is init.source
     return is_same or not may_alias(tile_root(init.result), tile_root(store.tile))
 
 
 def _lies_by_rows(init: InitTileOp, loop: scf.ParallelOp) -> bool:
-    """Whether a tile lies in a matrix of known sizes whose rows have no gaps."""
+    """Whether a tile is in a row-major matrix whose sizes are known before the loop."""
     sizes, strides = init.mixed_sizes, init.mixed_strides
     is_matrix = init.indices is None and len(sizes) == len(strides) == 2
     if not is_matrix or strides[1] != 1 or init.result.type.wg_map:
@@ -123,7 +123,7 @@ def _lies_by_rows(init: InitTileOp, loop: scf.ParallelOp) -> bool:
 
 
 def _is_of_elements(op: Operation, shape: Sequence[int], loop: scf.ParallelOp) -> bool:
-    """Whether elements of what an operation makes are made of the same ones."""
+    """Whether an element of the result depends only on those at the same place."""
     if isinstance(op, scf.ReduceOp | StoreTileOp):
         return True
     if len(op.results) != 1 or not is_vector(op.results[0].type):
@@ -157,7 +157,7 @@ def _collapse(
         tests += [build.compare("eq", a, b) for a, b in pairs if a is not b]
     flat = build.both(*tests)
     all_ = build.times(rows, columns)
-    # There is no next row; one that begins with a cache line is as the first one.
+    # No second row exists; a stride of whole cache lines keeps the alignment.
     step = build.rounded_up(all_, _LINE)
     for init in inits:
         sizes = [*map(build.select, (flat, flat), (1, all_), init.mixed_sizes)]

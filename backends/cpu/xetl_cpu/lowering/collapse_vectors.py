@@ -1,14 +1,14 @@
 """collapse-vectors: vectors of rank 0 and of more than 2 become matrices.
 
-Why: operations element by element and copies of whole values ask nothing of a rank;
-what does ask has been said with matrices by `expand-text-forms`. A row of the matrix is
-the last dimension, all others count its rows.
+Why: elementwise operations and copies of whole values do not depend on the rank, and
+`expand-text-forms` has rewritten all other operations with matrices. The last dimension
+is a row of the matrix; all others together count its rows.
 
 Before: ``%v = vector.shape_cast %r : vector<64x128xf32> to vector<8x8x128xf32>``,
 ``math.exp %v : vector<8x8x128xf32>``
 After:  ``math.exp %r : vector<64x128xf32>``
 
-Left alone: blocked values (rank 4 where tiles have blocks): see `unblock-values`.
+Left alone: blocked values (of rank 4, if tiles have blocks): see `unblock-values`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""compute-operands: what many programs would compute of an operand is computed once.
+"""compute-operands: an operand that many programs would compute is computed once.
 
-Why: a product whose operand is cast, scaled or dequantised in the K loop is no BRGEMM
-on memory, and each program computes the same again: with tiles of 64 that takes a third
-of the time. Computed ahead into memory of the launch, the operand is loaded like any
-other, and the loop is raised and its operand packed.
+Why: a product whose operand is cast, scaled or dequantised in the K loop is not a
+BRGEMM on memory, and every program repeats that computation: with tiles of 64 this
+takes a third of the time. If the operand is computed once into memory of the launch, it
+is loaded like any other operand; the loop is raised and the operand is packed.
 
 Before::
 
@@ -16,15 +16,15 @@ After::
     scf.parallel (%y, %step) { xetile.store_tile (arith.mulf ...), %ahead[...] }
     scf.parallel (%x, %y) { ... %b = xetile.load_tile %ahead at [%k, %y * 64] ... }
 
-Blocks of an operand that lie one after the other, another matrix in each step, are
-copied to one matrix in the same way if they are few and short (seed 003: A in blocks of
-32 x 32, B in pairs of rows; Granite Rapids, one thread, busy: 43 GFLOP/s, then 1050).
+Blocks of an operand, a different matrix in each step, are copied to one matrix in the
+same way if they are few and short (seed 003: A in blocks of 32 x 32, B in pairs of
+rows; Granite Rapids, one thread, busy: 43 GFLOP/s, then 1050).
 
 Left alone: operands that depend on more than the counter and one axis of the grid, on
-what the kernel writes or the loop carries, and those that few rows or columns (up to 4)
-are multiplied by: there, memory would cost more than computing them again (1 x 4096 x
-4096 by 1 x 256 with bytes as B on Zen 5: f32 9 GFLOP/s, then 17; by 8 x 64 with a sum
-as A 24 and 99).
+memory that the kernel writes or on loop-carried values, and operands of products with
+few rows or columns (up to 4): there, memory would cost more than the repeated
+computation (1 x 4096 x 4096 by 1 x 256 with bytes as B on Zen 5: f32 9 GFLOP/s, then
+17; by 8 x 64 with a sum as A 24 and 99).
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ _COMPUTING = (
 
 
 _BLOCK = 128
-"""Of k in a step, at most, for blocks to be copied: products of longer ones are as fast
-as those of whole matrices."""
+"""The largest k of a step for blocks to be copied: products of longer blocks are as
+fast as products of whole matrices."""
 
 
 class ComputeOperandsPass(Pass):
@@ -91,7 +91,7 @@ class ComputeOperandsPass(Pass):
 
 
 def _in_loop(loop: scf.ForOp, programs: scf.ParallelOp) -> bool:
-    """Compute ahead what may be of the products in a K loop; whether there is any."""
+    """Compute operands in a K loop ahead if possible; return whether any was."""
     products = [op for op in loop.body.block.ops if isinstance(op, xetile.TileMmaOp)]
     operands = [_Computed(mma, name, loop) for mma in products for name in "ab"]
     if all(_is_loaded(operand.value, loop) for operand in operands):
@@ -110,14 +110,14 @@ def _in_loop(loop: scf.ForOp, programs: scf.ParallelOp) -> bool:
 def _blocks_pay(
     operands: Sequence[_Computed], found: Sequence[_Computed], loop: scf.ForOp
 ) -> bool:
-    """Whether blocks that are only loaded are few and short, and the loop goes then."""
+    """Whether only-loaded blocks are few and short, and the loop can then be raised."""
     goes = all(one in found or _is_loaded(one.value, loop) for one in operands)
     is_few = few_trips(loop.body.block.args[0]) is not None
     return goes and is_few and all(one.depth <= _BLOCK for one in operands)
 
 
 def _count_tiles(loop: scf.ForOp) -> None:
-    """Tiles that the loop moves by its step are made at its counter instead."""
+    """Rewrite tiles that move by the loop's step as tiles at the loop's counter."""
     counter, *carried = loop.body.block.args
     step = constant_index(loop.step)
     for tile, start, end in zip(carried, loop.init_args, yielded(loop.body.block)):
@@ -139,7 +139,7 @@ def _count_tiles(loop: scf.ForOp) -> None:
 
 @record()
 class _Computed:
-    """An operand of a product in a K loop, and its parts along k."""
+    """An operand of a product in a K loop, which consists of one part per step."""
 
     mma: xetile.TileMmaOp
     name: str
@@ -147,33 +147,33 @@ class _Computed:
 
     @property
     def index(self) -> int:
-        """Which operand of the product it is."""
+        """The index of the operand in the product."""
         return "ab".index(self.name)
 
     @property
     def value(self) -> SSAValue:
-        """What the product reads."""
+        """The value that the product reads."""
         return self.mma.operands[self.index]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of one part."""
+        """The shape of one part."""
         rows, columns = vector_type(self.value).get_shape()
         return rows, columns
 
     @property
     def k_dim(self) -> int:
-        """Which of its dimensions is summed over."""
+        """The dimension of the operand that is summed over."""
         return 1 - self.index
 
     @property
     def depth(self) -> int:
-        """Of one part along k."""
+        """The extent of one part along k."""
         return self.shape[self.k_dim]
 
 
 def _is_worth_it(operand: _Computed, programs: scf.ParallelOp) -> bool:
-    """Whether it is computed, in whole parts, of memory that several programs read."""
+    """Whether it is computed, from memory, in whole parts, for several programs."""
     loop, value = operand.loop, operand.value
     if len(vector_type(value).get_shape()) != 2 or _is_loaded(value, loop):
         return False
@@ -195,7 +195,7 @@ def _is_worth_it(operand: _Computed, programs: scf.ParallelOp) -> bool:
 
 
 def _tile_of(value: SSAValue) -> SSAValue | None:
-    """The tile that is loaded, perhaps transposed; None: it is computed."""
+    """Return the tile of a load, perhaps transposed; None if the value is computed."""
     owner = value.owner
     if isinstance(owner, xetile.TileTransposeOp):
         owner = owner.source.owner
@@ -203,7 +203,7 @@ def _tile_of(value: SSAValue) -> SSAValue | None:
 
 
 def _is_loaded(value: SSAValue, loop: scf.ForOp) -> bool:
-    """True for what the raising sees as it is: a tile of one matrix in all trips."""
+    """True if `raise-to-brgemm` takes it as it is: a tile of one matrix in the loop."""
     tile = _tile_of(value)
     init = None if tile is None else origin(tile)
     return tile is not None and (init is None or is_defined_outside(init.source, loop))
@@ -212,7 +212,7 @@ def _is_loaded(value: SSAValue, loop: scf.ForOp) -> bool:
 def _sources(
     value: SSAValue, loop: scf.ForOp, programs: scf.ParallelOp
 ) -> set[BlockArgument] | None:
-    """Programs' numbers and the loop's counter, if nothing else decides the value."""
+    """Return the numbers and counter that decide a value; None if others do, too."""
 
     def is_source(each: BlockArgument) -> bool:
         return each.block is programs.body.block or each is loop.body.block.args[0]
@@ -224,7 +224,7 @@ def _sources(
 
 
 def _may_be_copied(op: Operation, programs: scf.ParallelOp) -> bool:
-    """Whether an operation gives the same ahead of the programs."""
+    """Whether an operation gives the same result before the programs."""
     if isinstance(op, xetile.LoadTileOp):
         init = op.tile.owner
         if not isinstance(init, xetile.InitTileOp) or init.indices is not None:
@@ -234,7 +234,7 @@ def _may_be_copied(op: Operation, programs: scf.ParallelOp) -> bool:
 
 
 def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
-    """Fill memory with all parts, and load them from there."""
+    """Compute all parts into memory before the programs, and load them from there."""
     loop, mma = operand.loop, operand.mma
     sources = _sources(operand.value, loop, programs)
     assert sources is not None
@@ -276,10 +276,10 @@ class _Memory:
     def tile(
         self, build: Builder, number: SSAValue | None, first: SSAValue
     ) -> SSAValue:
-        """The tile of a program, at the part that starts at ``first`` along k."""
+        """Return the tile of a program, for the part at ``first`` along k."""
         operand = self.operand
         side = operand.shape[1 - operand.k_dim]
-        # In front of the K loop, if it is one: the raising asks for that.
+        # If possible in front of the K loop, as `raise-to-brgemm` requires.
         fixed = build if number is not self.axis else Builder.before(operand.loop)
         across = 0 if number is None else fixed.times(number, side)
         offsets = [first, across] if operand.k_dim == 0 else [across, first]
@@ -301,7 +301,7 @@ def _fill(
     build: Builder,
     numbers: Sequence[BlockArgument],
 ) -> None:
-    """Compute one part for one number along the axis."""
+    """Compute the part of one step, for one number along the axis."""
     operand, (number, step) = where.operand, numbers
     first = build.index(build.times(step, operand.depth))
     counter = build.index(build.times(step, constant_index(operand.loop.step) or 1))

@@ -1,4 +1,4 @@
-"""convert-block-gemm-to-brgemm: block GEMMs as dispatched products, for a library.
+"""convert-block-gemm-to-brgemm: block GEMMs become dispatched products of a library.
 
     xsmm.block_gemm(%a, ..., %rows, %k, %b, %start, %panel_stride, %panels, %c)
     ->
@@ -9,12 +9,12 @@
                   columns of %c, %batch)
     }
 
-A panel is a batch of blocks of B already, one behind the other; A was packed, so its
-rows are a fixed distance apart; both have zeros up to a multiple of 32 along k.
+A panel is already a batch of consecutive blocks of B. A was packed, so its rows are a
+fixed distance apart. Both are padded with zeros to a multiple of 32 along k.
 
 Before: stage ``loops``, for a target with ``calls``.  Left alone, and compiled inline:
-f64 and bytes, what the library has no kernel for, and products in fibers: their stacks
-are as small as our own code needs.  Source: seed 003.
+f64 and bytes, products that the library has no kernel for, and products in fibers: the
+stacks of fibers are as small as our own code needs.  Source: seed 003.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from xetl_cpu.microkernels.blocking import CALLED_K, Blocking
 from xetl_cpu.targets import INLINE, Target, find_target
 
 _PAIR = 2
-"""Consecutive k that lie together in a panel of bf16."""
+"""Consecutive k that are adjacent in a panel of bf16."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ def _in_pairs(blocking: Blocking) -> bool:
 
 
 def _strides(value: SSAValue) -> list[int]:
-    """Of a packed operand or of scratch: both are of fixed shape."""
+    """Return the strides of a packed operand or of scratch: their shapes are static."""
     return [step or 0 for step in static_strides(memref_type(value))]
 
 
 def _has_kernel(op: BlockGemmOp, dispatch: BrgemmDispatchOp, target: Target) -> bool:
-    """Ask the library now: at a launch it would be too late for another way."""
+    """Whether the library has the kernel; a launch could not switch to inline code."""
     sizes, data_type = dispatch.size_list(), dispatch.data_type.data
     numbers = brgemm_numbers(data_type, sizes, dispatch.flag_names())
     if find_library(target.calls).has_kernel(numbers):
@@ -126,7 +126,7 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
 def _panel(
     build: Builder, b: SSAValue, at: Index, count: SSAValue, blocking: Blocking
 ) -> SSAValue:
-    """The blocks of a panel: (batch, k, n), or (batch, k / 2, n, 2) in pairs."""
+    """Return the blocks of a panel: (batch, k, n), or (batch, k / 2, n, 2) in pairs."""
     nr = blocking.nr
     if not _in_pairs(blocking):
         shape, strides = (count, CALLED_K, nr), (CALLED_K * nr, nr, 1)
@@ -142,6 +142,6 @@ def _view(
     sizes: tuple[Index, ...],
     strides: tuple[int, ...],
 ) -> SSAValue:
-    """Memory under a memref that begins where its allocation does."""
+    """Return a view of memory whose memref starts where its allocation starts."""
     how = offset, sizes, strides
     return build.insert(memref.ReinterpretCastOp.of(base, *how, NoneAttr()))

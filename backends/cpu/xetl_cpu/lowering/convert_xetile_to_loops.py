@@ -1,10 +1,11 @@
-"""convert-xetile-to-loops: no rank-2 value is left.
+"""convert-xetile-to-loops: all rank-2 values become loops over vectors.
 
 Every operation that ends a computation (a store, a reduction, a product, a value that
-is read twice) becomes a loop nest over rows and vectors of ``lanes`` elements; what
-feeds it is computed inside that nest. Values that must live longer get a buffer in
-per-thread scratch memory. A load is done where it is read, unless a store that may
-touch the same memory comes in between: then it is done before the store.
+is read twice) becomes a loop nest over rows and vectors of ``lanes`` elements; the
+operations that feed it are computed inside that nest. Values that must live longer get
+a buffer in per-thread scratch memory. A load is done where its value is read, unless a
+store that may touch the same memory comes in between: then the load is done before the
+store.
 
 Before: ``%v = load_tile %t; %e = math.exp %v; store_tile %e, %u``
 After:  ``scf.for rows { scf.for columns { maskedload; math.exp; maskedstore } }``
@@ -32,6 +33,7 @@ from xetl.imports import late
 from xetl.ir.builder import Builder, Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
+from xetl_cpu.lowering.joined_stores import JOINED
 from xetl_cpu.lowering.loops import evaluate as evaluate  # enters its rules
 from xetl_cpu.lowering.loops import moves as moves  # the same
 from xetl_cpu.lowering.loops.carried import adjacent_dims
@@ -50,20 +52,15 @@ from xetl_cpu.lowering.loops.state import (
     State,
     TileAt,
     element_of,
+    is_coordinate_swap,
     matrix_of,
     reinterpret,
     shape_of,
     tell_passes,
     view_address,
 )
-from xetl_cpu.lowering.loops.stores import extract, store_scatter, store_tile, write
-from xetl_cpu.lowering.place_values import (
-    BUFFER,
-    REGISTERS,
-    is_coordinate_swap,
-    is_free,
-    lanes_of,
-)
+from xetl_cpu.lowering.loops.stores import extract, store_scatter, store_tiles, write
+from xetl_cpu.lowering.place_values import BUFFER, REGISTERS, is_free, lanes_of
 from xetl_cpu.lowering.tiles import is_non_negative, may_write
 from xetl_cpu.targets import find_target
 
@@ -93,6 +90,9 @@ def lower_block(state: State, block: Block) -> None:
     for op in list(block.ops):
         if op.parent is block and isinstance(op, _TERMINATORS):
             continue
+        if isinstance(op, xetile.StoreTileOp) and JOINED in op.attributes:
+            state.joined.append(op)
+            continue
         if may_write(op) or (op.regions and any(may_write(o) for o in op.walk())):
             snapshot_loads_before(state, op)
         if op.regions:
@@ -102,19 +102,15 @@ def lower_block(state: State, block: Block) -> None:
         rule = _RULES.get(type(op))
         if rule is not None:
             rule(state, op)
-            if not _is_deferred(state, op):
+            # Other values are computed at each place that reads them.
+            if all(not is_vector(r.type) or r in state.buffers for r in op.results):
                 state.lowered.add(op)
         elif any(is_vector(r.type) for r in op.results):
             _value(state, op)
 
 
-def _is_deferred(state: State, op: Operation) -> bool:
-    """True for a value that will be computed wherever it is read."""
-    return any(is_vector(r.type) and r not in state.buffers for r in op.results)
-
-
 def _buffer_what_regions_read(state: State, op: Operation) -> None:
-    """A value read in a nested region is computed before it, not in each trip."""
+    """Compute values that a nested region reads before it, not in each iteration."""
     inside = {id(inner) for inner in op.walk()}
     for inner in op.walk():
         for operand in inner.operands:
@@ -130,7 +126,7 @@ def _buffer_what_regions_read(state: State, op: Operation) -> None:
 
 
 def _value(state: State, op: Operation) -> None:
-    """A computation: into a buffer now, or again wherever it is read."""
+    """Compute a value into a buffer now, or leave it to be computed at its readers."""
     state.dead.append(op)
     (result, *more) = op.results
     if more:
@@ -165,7 +161,7 @@ def _init_tile(state: State, op: xetile.InitTileOp) -> None:
 
 
 def _fits(state: State, start: Index, extent: int, size: Index) -> bool:
-    """Whether a tile is known to be inside of its matrix along a dimension."""
+    """Whether a tile is known to be inside its matrix along a dimension."""
     found = state.ranges.of(start)
     if found is None or not isinstance(size, int):
         return False
@@ -173,7 +169,7 @@ def _fits(state: State, start: Index, extent: int, size: Index) -> bool:
 
 
 def _scatter_base(op: xetile.InitTileOp) -> tuple[SSAValue, Index | None]:
-    """The rank-1 array of a scatter tile and its length; None: nobody knows it."""
+    """Return the rank-1 array of a scatter tile, and its length or None if unknown."""
     build = Builder.before(op)
     if is_memref(op.source.type):
         if memref_type(op.source).get_shape() == (ENDLESS,):
@@ -185,7 +181,7 @@ def _scatter_base(op: xetile.InitTileOp) -> tuple[SSAValue, Index | None]:
 
 
 def _shared_memory(state: State, op: memref.AllocOp) -> None:
-    """A program is one thread here: memory its subgroups share is scratch."""
+    """Lower memory shared by subgroups to scratch: here a program is one thread."""
     type_ = memref_type(op.results[0])
     scratch = state.scratch_memref(
         list(type_.get_shape()), type_.element_type, type_.memory_space
@@ -221,12 +217,12 @@ def _load(state: State, op: xetile.LoadTileOp) -> None:
 
 
 def _nothing(state: State, op: Operation) -> None:
-    """A hint for other hardware; a barrier of programs that are one thread each."""
+    """Drop hints for other hardware, and barriers: a program is one thread."""
     state.dead.append(op)
 
 
 def _prefetch(state: State, op: xetile.PrefetchTileOp) -> None:
-    """Of one element; processors themselves ask for what follows in a row."""
+    """Prefetch tiles of one element; processors prefetch rows by themselves."""
     tile = state.tiles[op.tile]
     if isinstance(tile, TileAt) and tile.shape == (1, 1):
         build = Builder.before(op)
@@ -238,14 +234,23 @@ def _prefetch(state: State, op: xetile.PrefetchTileOp) -> None:
 
 
 def _fibers(state: State, op: FibersOp) -> None:
-    """Each fiber has scratch of its own: its values live across barriers."""
+    """Lower fibers; each has its own scratch: its values live across barriers."""
     outside, state.scratch = state.scratch, op.body.block
     lower_block(state, op.body.block)
     state.scratch = outside
 
 
 def _keep(state: State, op: Operation) -> None:
-    """Emitted as it is."""
+    """Keep the operation as it is."""
+
+
+def _store_tiles(state: State, op: xetile.StoreTileOp) -> None:
+    """Lower a store, with the stores before it that share its loop."""
+    stores = [*state.joined, op]
+    state.joined.clear()
+    store_tiles(state, stores)
+    state.lowered.update(stores)
+    state.dead += stores
 
 
 def _sink(lower: Callable[[State, Any], None]) -> Callable[[State, Any], None]:
@@ -273,8 +278,11 @@ def _shape_cast(state: State, op: vector.ShapeCastOp) -> None:
 
 
 def _log(state: State, op: xetile.PrintOp | xetile.AssertOp) -> None:
-    """One ``cpu.log`` for each."""
-    values = [_in_memory(state, value, op) for value in op.arguments]
+    """Lower each print or assertion to one ``cpu.log``."""
+    values = [
+        materialize(state, value, op).memref if is_vector(value.type) else value
+        for value in op.arguments
+    ]
     types: list[Attribute] = [value.type for value in op.arguments]
     condition = op.condition if isinstance(op, xetile.AssertOp) else None
     new = LogOp(
@@ -287,17 +295,11 @@ def _log(state: State, op: xetile.PrintOp | xetile.AssertOp) -> None:
     Builder.before(op).add(new)
 
 
-def _in_memory(
-    state: State, value: SSAValue, op: xetile.PrintOp | xetile.AssertOp
-) -> SSAValue:
-    return materialize(state, value, op).memref if is_vector(value.type) else value
-
-
 def _reshape(state: State, op: vector.ShapeCastOp) -> Buffer:
-    """The result of a reshape as a second view of its source's scratch.
+    """Lower a reshape to a second view of the scratch of its source.
 
-    Rows are written in order and without padding; the last vector of a row spills
-    into the next row, which is written after it, and at the end into the slack.
+    Rows are written in order and without padding. The last vector of a row spills into
+    the next row, which is written after it; in the last row it spills into the slack.
     """
     source, result = op.operands[0], op.results[0]
     rows, cols = shape_of(source)
@@ -314,7 +316,7 @@ def _view(build: Builder, flat: SSAValue, shape: Shape) -> Buffer:
 
 
 def _later(module: str, name: str) -> Callable[[State, Any], None]:
-    """A rule that few kernels need."""
+    """Return a rule that is loaded late, because few kernels need it."""
     return late(f"xetl_cpu.lowering.loops.{module}", name)
 
 
@@ -328,7 +330,7 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     FenceOp: _keep,
     FibersOp: _fibers,
     xetile.LoadTileOp: _load,
-    xetile.StoreTileOp: _sink(store_tile),
+    xetile.StoreTileOp: _store_tiles,
     xetile.StoreScatterOp: _sink(store_scatter),
     xetile.PrintOp: _sink(_log),
     xetile.AssertOp: _sink(_log),

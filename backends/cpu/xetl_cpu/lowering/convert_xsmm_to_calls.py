@@ -1,4 +1,4 @@
-"""convert-xsmm-to-calls: the ``xsmm`` dialect as calls of C functions.
+"""convert-xsmm-to-calls: ``xsmm`` operations become calls of C functions.
 
     %k = xsmm.brgemm.dispatch [32, ...] flags = (vnni_b) data_type = bf16
     xsmm.brgemm(data_type = bf16, %k, %a, %b, %c, %n)
@@ -6,16 +6,16 @@
     %k = func.call @xsmm_brgemm_dispatch(%bf16, %m, ..., %flags)
     func.call @xsmm_brgemm_invoke(%bf16, %k, %a_ptr, %a_offset, ..., %n)
 
-A memref is its pointer (``llvm.ptr``) and its offset in elements.  Numbers are i64.
-Source: seed 003, "Lowering XSMM operations"; the argument lists are those of the C
-functions ``xsmm_*`` (native/xsmm.h).
+A memref is passed as its pointer (``llvm.ptr``) and its offset in elements.  Numbers
+are i64. Source: seed 003, "Lowering XSMM operations"; the argument lists are those of
+the C functions ``xsmm_*`` (native/xsmm.h).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -40,7 +40,8 @@ class ConvertXsmmToCallsPass(Pass):
             elif isinstance(one, xsmm.TileConfigOp):
                 calls.configure(one)
             elif isinstance(one, ThreadTilesOp):
-                # Its kernels are the library's now; `emit/parallel.py` calls them.
+                # Its kernels are now those of the library; `emit/parallel.py` calls
+                # them.
                 one.properties["library"] = UnitAttr()
         first = op.body.block.first_op
         declared = list(calls.declarations.values())
@@ -55,7 +56,7 @@ _DISPATCHES: dict[type[xsmm.DispatchOp], str] = {
 
 
 class _Calls:
-    """Replaces operations by calls, and remembers which functions these call."""
+    """Replaces operations by calls, and keeps declarations of the functions."""
 
     def __init__(self) -> None:
         self.declarations: dict[str, func.FuncOp] = {}
@@ -64,7 +65,7 @@ class _Calls:
         build = Builder.before(op)
         flags = xsmm.gemm_flags_in_calls(op.flag_names())
         numbers = xsmm.DATA_TYPES[op.data_type.data], *op.size_list(), flags
-        arguments = [_constant(build, value) for value in numbers]
+        arguments = [build.constant(value, i64) for value in numbers]
         call = self._call(op, build, _DISPATCHES[type(op)], arguments, [i64])
         call.results[0].name_hint = op.kernel.name_hint
         op.kernel.replace_all_uses_with(call.results[0])
@@ -72,7 +73,7 @@ class _Calls:
 
     def invoke(self, op: xsmm.BrgemmOp) -> None:
         build = Builder.before(op)
-        arguments = [_constant(build, xsmm.DATA_TYPES[op.data_type.data]), op.kernel]
+        arguments = [build.constant(xsmm.DATA_TYPES[op.data_type.data], i64), op.kernel]
         for value in (op.a, op.b, op.c):
             arguments += _pointer(build, value)
         arguments.append(op.batch)
@@ -81,7 +82,7 @@ class _Calls:
 
     def configure(self, op: xsmm.TileConfigOp) -> None:
         build = Builder.before(op)
-        type_ = _constant(build, xsmm.DATA_TYPES["bf16"])
+        type_ = build.constant(xsmm.DATA_TYPES["bf16"], i64)
         pointer, _ = _pointer(build, op.state)
         arguments = [type_, op.kernel, pointer, build.index(0)]
         name = "xsmm_intel_amx_tile_config_invoke"
@@ -105,12 +106,8 @@ class _Calls:
         return call
 
 
-def _constant(build: Builder, value: int) -> SSAValue:
-    return build.insert(arith.ConstantOp(IntegerAttr(value, i64), i64))
-
-
 def _pointer(build: Builder, value: SSAValue) -> list[SSAValue]:
-    """Where a memref's buffer begins, and where in it the memref does."""
+    """Return the pointer to a memref's buffer, and the memref's offset in it."""
     metadata = memref.ExtractStridedMetadataOp(value)
     build.add(metadata)
     address = build.insert(memref.ExtractAlignedPointerAsIndexOp(value))

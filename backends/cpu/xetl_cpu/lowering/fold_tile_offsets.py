@@ -1,15 +1,16 @@
-"""fold-tile-offsets: what all programs add to a tile's offset moves into its base.
+"""fold-tile-offsets: a tile's offset that all programs share moves into its base.
 
-Before: ``xetile.init_tile %W[%k, %n + %d], [%rows, %cols]``, ``%d`` no program's own
+Before: ``xetile.init_tile %W[%k, %n + %d], [%rows, %cols]``, all programs share ``%d``
 After:  ``%V = memref.reinterpret_cast %W`` from column ``%d`` on, and
         ``xetile.init_tile %V[%k, %n], [%rows, max(%cols - %d, 0)]``
 
-Why: several matrices often stand side by side in one (the gates of an LSTM, queries,
-keys and values, both halves of a SwiGLU). Tiles of all of them then begin at a number
-times their extent, so that they are packed once, and programs become larger tasks.
+Why: several matrices often are side by side in one (the gates of an LSTM, queries, keys
+and values, both halves of a SwiGLU). With folded offsets, tiles of all of them start at
+a number times their extent, so they are packed once, and programs become larger tasks.
 
-Left alone: sums that may be negative in part, for a tile may begin before the view then
-and still lie in the matrix; tiles that move backwards; memory of the kernel's own.
+Left alone: sums with terms that may be negative, because a tile may then start before
+the view and still be inside the matrix; tiles that move backwards; the kernel's own
+memory.
 """
 
 from __future__ import annotations
@@ -22,14 +23,8 @@ from xetl.dialects.base import Index, constant_index, is_memref, operations_in
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import InitTileOp
 from xetl.ir.builder import Builder, Pass
+from xetl_cpu.lowering import tiles
 from xetl_cpu.lowering.loops.state import reinterpret, view_of
-from xetl_cpu.lowering.tiles import (
-    counters_of,
-    dims_moved,
-    is_non_negative,
-    root,
-    tile_like,
-)
 
 
 class FoldTileOffsetsPass(Pass):
@@ -43,8 +38,10 @@ def _fold(init: InitTileOp, loop: scf.ParallelOp) -> None:
     source, sizes = init.source, init.mixed_sizes
     if len(sizes) != 2 or init.indices is not None or not is_memref(source.type):
         return
-    backwards = dims_moved(init.result, lambda step: not is_non_negative(step))
-    if backwards is None or not isinstance(root(source), BlockArgument):
+    backwards = tiles.dims_moved(
+        init.result, lambda step: not tiles.is_non_negative(step)
+    )
+    if backwards is None or not isinstance(tiles.root(source), BlockArgument):
         return
     parts = dict(enumerate(init.mixed_offsets))
     found = {dim: _parted(parts[dim], loop) for dim in {0, 1} - backwards}
@@ -60,20 +57,20 @@ def _fold(init: InitTileOp, loop: scf.ParallelOp) -> None:
     (rows, cols), (row_step, col_step) = extents, strides
     view = reinterpret(build, source, start, (rows, cols), (row_step, col_step))
     offsets = [parts[0], parts[1]]
-    new = tile_like(init, source=view, offsets=offsets, sizes=extents)
+    new = tiles.tile_like(init, source=view, offsets=offsets, sizes=extents)
     Rewriter.replace_op(init, new)
 
 
 def _parted(offset: Index, loop: scf.ParallelOp) -> tuple[Index, list[SSAValue]]:
-    """What programs differ in, and the terms that are the same for all of them.
+    """Return the part of an offset that differs, and the terms that programs share.
 
-    None of either is negative.
+    No part and no term is negative.
     """
     common: list[SSAValue] = []
     while isinstance(offset, SSAValue) and isinstance(offset.owner, arith.AddiOp):
         terms = offset.owner.operands
-        same = [v for v in terms if counters_of([v], loop) == set()]
-        if len(same) != 1 or not all(map(is_non_negative, terms)):
+        same = [v for v in terms if tiles.counters_of([v], loop) == set()]
+        if len(same) != 1 or not all(map(tiles.is_non_negative, terms)):
             break
         common += same
         (offset,) = (v for v in terms if v is not same[0])

@@ -1,17 +1,18 @@
-"""fuse-row-loops: loops over the same rows that follow one another become one.
+"""fuse-row-loops: consecutive loops over the same rows become one.
 
-Why: a softmax of several rows is a maximum, an exponential with its sum, a quotient:
-three loops over all rows, and what the first leaves in cache is gone when the last
-comes. Row by row it is still there (measured on 4096 x 1024 with 4 rows a program, one
-thread: 1.5 times as fast).
+Why: a softmax of several rows is a maximum, an exponential with its sum, and a
+quotient: three loops over all rows. Data that the first loop leaves in the cache is
+evicted before the last loop reads it. Row by row, the data is still in the cache
+(measured on 4096 x 1024 with 4 rows a program, one thread: 1.5 times as fast).
 
 Before: ``scf.for %i = 0 to 4 { A(%i) } ; scf.for %j = 0 to min(n, 4) { B(%j) }``
 After:  ``scf.for %i = 0 to 4 { A(%i) ; scf.if %i < min(n, 4) { B(%i) } }``
 
-A buffer of which each trip then writes and reads its own row shrinks to one row.
+If each iteration then writes and reads only its own row of a buffer, the buffer shrinks
+to one row.
 
-Left alone: loops that carry values, and loops of which one writes what the other reads
-or writes, unless both touch only their own row of a buffer.
+Left alone: loops that carry values, and pairs of loops where one writes memory that the
+other reads or writes, unless both access only their own row of a buffer.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class _Access:
 
 
 def _fuse_in(block: Block) -> None:
-    """Merge loops into the first of their run; pure code between them moves before."""
+    """Fuse loops into the first of their run; move pure code between them before it."""
     first: scf.ForOp | None = None
     between: list[Operation] = []
     for op in list(block.ops):
@@ -76,7 +77,7 @@ def _fuse_in(block: Block) -> None:
 
 
 def _rows(loop: scf.ForOp) -> tuple[int, int] | None:
-    """At most how many rows a loop from 0 goes through, and in which steps."""
+    """Return the most rows that a loop from 0 goes through, and its step."""
     if len(loop.init_args) or constant_index(loop.lower_bound) != 0:
         return None
     upper, step = loop.upper_bound, constant_index(loop.step)
@@ -88,7 +89,7 @@ def _rows(loop: scf.ForOp) -> tuple[int, int] | None:
 
 
 def _may_fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
-    """True when row i of the second needs only rows up to i of the first."""
+    """True if row i of the second loop needs only rows up to i of the first."""
     if _rows(first) != _rows(second):
         return False
     here, there = _accesses(first), _accesses(second)
@@ -104,7 +105,7 @@ def _may_fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
 
 
 def _accesses(loop: scf.ForOp) -> list[_Access] | None:
-    """All accesses of a loop's body; None when it does something else as well."""
+    """Return all accesses in a loop's body; None if it has other effects."""
     found: list[_Access] = []
     row = loop.body.block.args[0]
     for op in loop.body.walk():
@@ -123,7 +124,7 @@ def _access(op: Operation, *, writes: bool, row: SSAValue) -> _Access:
 
 
 def _base_and_row(op: Operation) -> tuple[SSAValue, SSAValue | None]:
-    """The memref of an access and its first index."""
+    """Return the memref of an access and its first index."""
     values: Iterator[SSAValue] = iter(op.operands)
     if isinstance(op, vector.StoreOp | memref.StoreOp):
         next(values)
@@ -131,7 +132,7 @@ def _base_and_row(op: Operation) -> tuple[SSAValue, SSAValue | None]:
 
 
 def _append(first: scf.ForOp, second: scf.ForOp) -> None:
-    """Put the second body at the end of the first, under its own bound."""
+    """Put the second body at the end of the first, under the bound of its own loop."""
     block, body = first.body.block, second.body.block
     *_, end = block.ops
     body.args[0].replace_all_uses_with(block.args[0])
@@ -146,13 +147,13 @@ def _append(first: scf.ForOp, second: scf.ForOp) -> None:
 
 
 def _keep_one_row(buffer: memref.AllocaOp) -> None:
-    """A buffer that each trip of one loop writes and reads in its own row needs one."""
+    """Shrink a buffer to one row, if each iteration uses only its own row."""
     value = buffer.results[0]
     shape = memref_type(value).get_shape()
     uses = [use.operation for use in value.uses]
     loops = {_row_loop(op) for op in uses}
     old = memref_type(value)
-    # Shared memory has other readers: the other subgroups.
+    # Other subgroups read shared memory, too.
     is_private = isinstance(old.memory_space, NoneAttr)
     if len(shape) != 2 or shape[0] == 1 or not is_private:
         return
@@ -167,7 +168,7 @@ def _keep_one_row(buffer: memref.AllocaOp) -> None:
 
 
 def _row_loop(op: Operation) -> Operation | None:
-    """The loop whose counter is the row of an access; None for other operations."""
+    """Return the loop whose counter is the row of an access; None if there is none."""
     if not isinstance(op, _READS + _WRITES):
         return None
     _, row = _base_and_row(op)

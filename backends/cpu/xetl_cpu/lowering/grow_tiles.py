@@ -1,4 +1,4 @@
-"""grow-tiles: programs beside one another become one, with larger tiles.
+"""grow-tiles: neighbouring programs become one, with larger tiles.
 
     scf.parallel (%x, %y) = ... to (%gx, %gy) {
       %n = arith.muli %y, 8
@@ -10,14 +10,13 @@
       store_tile f(load_tile %X[%m, %n]), %Y[%m, %n]      # 8 x 64; %Y ends at %gy * 8
     }
 
-Why: a row that is shorter than a vector costs as much as one that is as long as
-several, and a column of one element is gathered and scattered.  Rows of 64 elements
-and more become up to 256 long, by a number known at run time: what is done once for a
-row of four vectors still counts in L2 (256 x 256 in f32 by 64 x 64, an addition on Zen
-5: 5.1 us, then 4.2).  Where no value needs a buffer (`collapse_rows.py`), they become
-up to 16,384 long.
+Why: a row that is shorter than a vector costs as much as a row of several vectors, and
+a column of one element needs gathers and scatters. Rows of 64 elements and more become
+up to 256 long, by a factor known at run time: the cost per row of four vectors still
+counts in L2 (256 x 256 in f32 by 64 x 64, an addition on Zen 5: 5.1 us, then 4.2). If
+no value needs a buffer (`collapse_rows.py`), rows become up to 16,384 long.
 
-Programs of a product become tasks, for the user's tile is no cache block:
+Programs of a product become tasks, because the user's tile is not a cache block:
 
     scf.parallel (%x, %y) = ... to (%gx, %gy) {
       %m = arith.muli %x, 64
@@ -34,27 +33,28 @@ Programs of a product become tasks, for the user's tile is no cache block:
       store_tile f(%c), (C at [%m, %n], [min(%rows, %end), %cols])
     }
 
-A panel of B is read from L2 or beyond for each program, and is packed for each that
-does not share it; memory gives long pieces of B's rows faster than short ones (1 x 4096
+Otherwise each program reads its panel of B from L2 or beyond, and packs it if no other
+program shares it. Memory reads long pieces of B's rows faster than short ones (1 x 4096
 x 4096 in f32 by 512 columns: 12 GB/s, by 4096: 27 GB/s, one core of Zen 4).
 
-Programs with a loop that adds rows up to one that it carries, of 64 elements and more,
-become one with a row that fills a quarter of L1, or fewer as above.
+Programs with a loop that adds rows of 64 elements and more to a loop-carried row are
+merged until that row fills a quarter of L1, or fewer, as above.
 
-Columns come first, then rows. How many programs a task has is known at run time; the
-tile is of the most there may be, and ends earlier. The columns that are read are then
-``min(%cols, %stride)``: by this ``plan-gemm`` and ``pack-operands`` know the task's
-width. Where a program's place is ``%x % %tiles``, a task has a power of two of programs
-that divides ``%tiles`` and the grid, and is at ``%t % (%tiles / %some)``.
+Columns are merged first, then rows. The number of programs of a task is known at run
+time; the tile has the size for the largest number, and its matrix ends earlier. The
+columns that are read are then ``min(%cols, %stride)``: ``plan-gemm`` and
+``pack-operands`` read the width of the task from this. If the position of a program is
+``%x % %tiles``, a task has a power of two of programs that divides ``%tiles`` and the
+grid, and its position is ``%t % (%tiles / %some)``.
 
-Sums of products that are computed with stand in memory: with AMX, tasks go through
-their columns in trips (`trips.py`).
+Sums that are operands of further computation are in memory: with AMX, tasks go through
+their columns in pieces (`trips.py`).
 
 Before: ``plan-gemm``, whose numbers are then those of the task.  Left alone: programs
-that do anything else than computing each column (or row) of their tiles from the same
-ones of others, or that have other loops; rows of tiles of few rows (their plans are
-others), short rows of B, columns where a library computes the product: it computes
-whole tiles.
+whose columns (or rows) are not each computed from the same columns (or rows) of other
+tiles, or that have other loops; rows of tiles of few rows (these have plans of another
+kind); short rows of B; columns if a library computes the product: it computes whole
+tiles.
 """
 
 from __future__ import annotations
@@ -84,40 +84,42 @@ from xetl_cpu.microkernels.blocking import AMX_TILE, LOW_ROWS, SKINNY_ROWS
 from xetl_cpu.targets import INLINE, Target, find_target
 
 _WIDTH = 64
-"""[measured] Elements of a row; with fewer, what is done once for it counts."""
+"""[measured] Elements of a row; in shorter rows, the cost per row counts."""
 
 _MOST = 1 << 15
-"""Elements of the largest tile: it stays in L2 if it has to stand in memory."""
+"""Elements of the largest tile: the tile stays in L2 if it has to be in memory."""
 
 _LONGEST = 1 << 14
 """Elements of a row of programs whose values stay in registers (256 x 256, an addition,
 Granite Rapids: by 4096 7.0 us, by 16,384 6.85)."""
 
 _ROWS = _COLUMNS = 256
-"""Of a task: wider blocks gain nothing (`benchmarks/gemm.py --part tiles`)."""
+"""Rows or columns of a task (`benchmarks/gemm.py --part tiles`: wider ones are no
+faster)."""
 
 _ROW_TASKS = 2
-"""For each of several threads at least, of rows that become longer."""
+"""Tasks for each of several threads, at least, if rows become longer."""
 
 _PIECE = 512
-"""Bytes of a row of a tile of B, at least: a task that packs B itself takes as many."""
+"""Bytes of a row of a tile of B, at least; a task that packs B itself takes as many."""
 
 _TASKS = 8
-"""For each of several threads at least; of products that memory bounds, one."""
+"""Tasks for each of several threads, at least; 1 for products that memory bounds."""
 
 _TILE_TASKS = 2
-"""The same of those on AMX tiles: narrower tasks copy A more often (bf16, two threads,
-by 8 tasks and by 2: 1024 cubed 2011 and 3157 GFLOP/s, 256 x 1024 x 4096 1657 and 2169;
-but 197 x 768 x 3072, whose six tasks are not alike, 1756 and 1439)."""
+"""The same for products on AMX tiles: narrower tasks copy A more often (bf16, two
+threads, by 8 tasks and by 2: 1024 cubed 2011 and 3157 GFLOP/s, 256 x 1024 x 4096 1657
+and 2169; but 197 x 768 x 3072, whose six tasks differ in size, 1756 and 1439)."""
 
 _LOW_COLUMNS, _LOW_TASKS = 512, 4
-"""Of few rows that stream B, if so much of C stays in L1: memory nearly bounds them."""
+"""Columns and tasks for few rows that stream B, if so many columns of C fit L1: such
+products are nearly bound by memory."""
 
 _STRIP = 2 * AMX_TILE
-"""Columns of a panel on tiles."""
+"""Columns of a panel on AMX tiles."""
 
 _SUM_BYTES = 4
-"""Of an element of a product."""
+"""Bytes of an element of a product."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class GrowTilesPass(Pass):
 
 
 def _follow(loop: scf.ParallelOp, number: SSAValue) -> Slices | None:
-    """What of a program belongs to its number, if programs can become one."""
+    """Return the values that depend on a program's number; None: do not merge."""
     slices = Slices(number)
     body = [op for op in loop.body.block.ops if not isinstance(op, scf.ReduceOp)]
     return slices if slices.extent > 0 and all(map(slices.follow, body)) else None
@@ -171,13 +173,13 @@ def _grow(loop: scf.ParallelOp, number: BlockArgument, target: Target) -> None:
 
 
 def _only_sums(loop: scf.ForOp) -> bool:
-    """Whether it reduces what it loads into a row, all of it where it is read."""
+    """Whether a loop only reduces all of each tile that it loads into a carried row."""
     *body, _ = loop.body.block.ops
     large = [v for op in body for v in op.results if _has_rows(v)]
     sums = [op for op in body if isinstance(op, TileReduceOp)]
     loads = [op for op in body if isinstance(op, LoadTileOp)]
     is_all = len(sums) == len(loads) == len(loop.results) == 1
-    # By these it ends where a task does.
+    # A task ends where the sizes of these tiles do.
     inits = [each.tile.owner for each in loads]
     ends = all(isinstance(each, InitTileOp) and each.mixed_sizes for each in inits)
     return is_all and ends and all(len(list(each.uses)) == 1 for each in large)
@@ -188,9 +190,9 @@ def _has_rows(value: SSAValue) -> bool:
 
 
 def _widest_sums(target: Target) -> int:
-    """Elements of a row of sums that fills a quarter of L1.
+    """Return the elements of a row of sums that fills a quarter of L1.
 
-    Memory gives long pieces of rows faster: 4096 x 4096 in f32 on Granite Rapids, in
+    Memory reads long pieces of rows faster: 4096 x 4096 in f32 on Granite Rapids, in
     pieces of 256, 1024, 2048 and 4096, 18, 21, 26 and 27 GB/s (loops in C).
     """
     width = target.machine.l1.size // 4 // _SUM_BYTES
@@ -198,23 +200,21 @@ def _widest_sums(target: Target) -> int:
 
 
 class _Task(NamedTuple):
-    """How many programs become one, and tasks there are for a thread.
+    """How many programs are merged into a task, and how many tasks a thread needs.
 
     Attributes:
-        most: programs of a task.
-        tasks: at least, for each of several threads.
-        is_wide: whether matrices may well be narrower; then the task is as they are.
-        piece: programs whose tiles become one, if a task has several such.
+        most: programs of a task, at most.
+        tasks: tasks for each of several threads, at least.
+        piece: programs whose tiles are merged, if a task has several such pieces.
     """
 
     most: int
     tasks: int
-    is_wide: bool = False
     piece: int = 0
 
 
 def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
-    """Along the columns of products, then along the rows."""
+    """Merge programs of products along the columns, then along the rows."""
     most, places = 1, list[tuple[Place, int]]()
     for dim in (-1, -2):
         computed = {each.place: each for each in remainders(loop)}
@@ -241,9 +241,9 @@ def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
 
 
 def _task(slices: Slices, dim: int, target: Target, may_go: bool) -> _Task:
-    """What all products agree on; what is computed of them takes a quarter of L2.
+    """Return the task that suits all products; what is computed of them fills L2 / 4.
 
-    ``may_go``: whether a task may do its columns in trips, and a trip takes that.
+    ``may_go``: whether a task may compute its columns in pieces, each of that size.
     """
     products = [*slices.products]
     rule = _of_columns if dim == -1 else _of_rows
@@ -262,12 +262,12 @@ def _task(slices: Slices, dim: int, target: Target, may_go: bool) -> _Task:
 
 
 def _low_rows(product: BrgemmTileOp, target: Target) -> int:
-    """Of a program that has its own kind of plan, at most; with AMX one tile."""
+    """Return the most rows with a plan for few rows; with AMX, the rows of one tile."""
     return LOW_ROWS if on_tiles(product, target) is None else AMX_TILE
 
 
 def _of_rows(product: BrgemmTileOp, target: Target) -> _Task:
-    """Of A: a task that needs B alone packs it chunk by chunk, in its cache."""
+    """Return the task along rows: it packs B chunk by chunk, in its own cache."""
     (m, n, _), type_ = product.shape(), product.b.type
     if m <= _low_rows(product, target) or not isinstance(type_, TileType):
         return _Task(1, 1)
@@ -277,18 +277,17 @@ def _of_rows(product: BrgemmTileOp, target: Target) -> _Task:
 
 
 def _of_columns(product: BrgemmTileOp, target: Target) -> _Task:
-    """Of B; where it is streamed, C's part stays in half of L1."""
+    """Return the task along columns; if B is streamed, C's part fits half of L1."""
     m, n, _ = product.shape()
     init, dtype = product.b.owner, element_name(product.b)
     if m > SKINNY_ROWS and target.calls == INLINE:
         wide = _columns_on_tiles(product, target)
         is_low = m <= _low_rows(product, target)
         if wide and is_low:
-            return _Task(wide // n, 1, is_wide=True)
+            return _Task(wide // n, 1)
         if not is_low or target.machine.l1.size < _LOW_COLUMNS * m * _SUM_BYTES:
             most = max(_COLUMNS, wide)
-            is_wide = most > _COLUMNS
-            return _Task(most // n, _TILE_TASKS if is_wide else _TASKS, is_wide)
+            return _Task(most // n, _TILE_TASKS if most > _COLUMNS else _TASKS)
         return _Task(_LOW_COLUMNS // n, _LOW_TASKS)
     is_by_rows = isinstance(init, InitTileOp) and init.mixed_strides[-1:] == (1,)
     is_float = dtype in ("f32", "f64", "bf16", "f16")
@@ -299,13 +298,13 @@ def _of_columns(product: BrgemmTileOp, target: Target) -> _Task:
 
 
 def _columns_on_tiles(product: BrgemmTileOp, target: Target) -> int:
-    """How wide tasks are if AMX computes them: L2 has room for the sums of a block.
+    """Return the columns of a task on AMX: the sums of a block fit L2. Else return 0.
 
-    Else 0.  A is copied for each task, so that wide ones gain, even where sums leave L2
-    for what streams through it: panel after panel they come back as fast as they go
-    (measured on silicon, bf16: 4096 cubed by 1,024 and 2,048 columns 1119 and 1354
-    GFLOP/s).  But no wider than a page, for which few rows wait: memory gives pages
-    faster than pieces (16 x 4096 x 4096: 1.4 as fast).
+    Each task copies A, so wide tasks gain, even if data that streams through L2 evicts
+    sums: panel after panel they are read back as fast as they are written (measured on
+    silicon, bf16: 4096 cubed by 1,024 and 2,048 columns 1119 and 1354 GFLOP/s). A task
+    is at most as wide as a page, and a product of few rows waits for memory: it reads
+    pages faster than pieces (16 x 4096 x 4096: 1.4 as fast).
     """
     how, (m, _, _) = on_tiles(product, target), product.shape()
     if how is None:
@@ -316,24 +315,25 @@ def _columns_on_tiles(product: BrgemmTileOp, target: Target) -> int:
 
 
 def _share(loop: scf.ParallelOp, how: _Task, number: SSAValue) -> Index:
-    """The programs that a task has along ``number``, computed before all."""
+    """Compute, before the loop, the number of programs of a task along ``number``."""
     build = Builder.before(loop)
     programs = build.product(loop.upper_bounds)
     threads = build.insert(ThreadCountOp())
     alone = build.compare("sle", threads, 1)
     fitting = build.divided(programs, build.times(threads, how.tasks))
     fitting = build.select(alone, how.most, fitting)
-    if how.is_wide and isinstance(number, BlockArgument):
+    if isinstance(number, BlockArgument):
+        # Matrices may be narrower than that: what is packed is as wide as the tile.
         fitting = build.minimum(fitting, loop.upper_bounds[number.index])
     return build.maximum(build.minimum(fitting, how.most), 1)
 
 
 @record()
 class Remainder:
-    """``%x - %x // %tiles * %tiles`` of a program's number, 0 or more.
+    """``%x - %x // %tiles * %tiles`` of the number of a program: 0 or more.
 
     Attributes:
-        place: the remainder, or what is 0 instead where there are no tiles.
+        place: the remainder, or the select that replaces it by 0 if there are no tiles.
     """
 
     number: BlockArgument
@@ -343,7 +343,7 @@ class Remainder:
 
 
 def remainders(loop: scf.ParallelOp) -> list[Remainder]:
-    """Of programs that differ by their remainder and quotient alone."""
+    """Return the remainders, if programs depend only on remainder and quotient."""
     found: list[Remainder] = []
     for op in loop.body.block.ops:
         divisor = divisor_of(op.results[0]) if isinstance(op, arith.SubiOp) else None
@@ -365,7 +365,7 @@ def remainders(loop: scf.ParallelOp) -> list[Remainder]:
 
 
 def _guarded(remainder: SSAValue) -> SSAValue:
-    """What the front end makes of it: 0, where the divisor is not 0 but 1."""
+    """Return the remainder, or the select of 0 that replaces it if the divisor is 0."""
     users = [use.operation for use in remainder.uses]
     select = users[0] if len(users) == 1 else None
     is_guard = isinstance(select, arith.SelectOp) and remainder is select.false_value
@@ -373,7 +373,7 @@ def _guarded(remainder: SSAValue) -> SSAValue:
 
 
 def _is_for_minus_one(op: Operation, divisor: SSAValue) -> bool:
-    """Whether ``-x`` is chosen only where the divisor is not -1 but 1."""
+    """Whether this is ``-x``, selected only if the divisor is -1, which became 1."""
     guard = divisor.owner
     if not isinstance(op, arith.SubiOp) or not isinstance(guard, arith.SelectOp):
         return False
@@ -387,10 +387,10 @@ def _is_for_minus_one(op: Operation, divisor: SSAValue) -> bool:
 def divide_grid(
     loop: scf.ParallelOp, remainder: Remainder, times: Index, most: int
 ) -> SSAValue:
-    """Let up to ``times`` programs, ``most`` at most, become one; returns how many.
+    """Merge up to ``times`` programs, ``most`` at most, and return how many.
 
-    That is a power of two by which the tiles and the grid can be divided: then no task
-    goes beyond a row of tiles, or the grid.
+    The number is a power of two that divides the tiles and the grid: then no task goes
+    beyond a row of tiles, or beyond the grid.
     """
     build, divisor = Builder.before(loop), remainder.product.operands[1]
     at = len(loop.upper_bounds) + remainder.number.index
@@ -400,7 +400,7 @@ def divide_grid(
     for power in range(1, most.bit_length()):
         is_less = build.compare("slt", times, 1 << power)
         some = build.select(is_less, some, 1 << power)
-    # It is no less than 1: this proves it.
+    # This proves to later passes that the number is 1 or more.
     some = build.index(build.maximum(build.minimum(dividing, some), 1))
     loop.operands[at] = build.index(build.divided(loop.operands[at], some))
     fewer = build.index(build.divided(divisor, some))

@@ -1,13 +1,13 @@
-"""hoist-amx-config: tiles are set up once a task, or once a thread.
+"""hoist-amx-config: AMX tiles are configured once per task, or once per thread.
 
-A task is a trip of `scf.parallel`.  All configurations inside it must be equal to
-leave its loops (then one is enough, at its head and end); two products share tiles
-only if sizes and types say that their 64 bytes are equal.  With ``own`` they always
-are: our micro-kernels use whole tiles, whatever they compute.  With
-``level=thread`` the configuration leaves the task, too: `cpu.thread_tiles` stands in
-its place and says that each thread sets its tiles up before its first trip and gives
-them back after its last.  Configurations outside of parallel loops stay: tiles belong
-to a thread.
+A task is an iteration of `scf.parallel`. Configurations leave the loops inside a task
+only if all of them are equal; then one is enough, at the head and the end of the task.
+Two products share tiles only if their sizes and types show that the 64 bytes are equal.
+With ``own`` the bytes are always equal: our micro-kernels use whole tiles for every
+product. With ``level=thread`` the configuration leaves the task, too:
+`cpu.thread_tiles` takes its place. This operation states that each thread configures
+its tiles before its first iteration and releases them after its last. Configurations
+outside of parallel loops stay: tiles belong to a thread.
 
 Before: behind `insert-amx-config`.  Source: seed 003, "intel-amx-tile-config-hoisting";
 the check for equal configurations is ours.
@@ -50,7 +50,7 @@ class HoistAmxConfigPass(Pass):
 
 @record()
 class _Pair:
-    """A configuration: where it is set, where it is reset, and what both share."""
+    """A configuration: where it is set and reset, the memory for it, and its sizes."""
 
     state: memref.AllocaOp
     setup: TileConfigOp
@@ -59,10 +59,10 @@ class _Pair:
 
 
 def _pairs(task: scf.ParallelOp) -> list[_Pair]:
-    """The configurations of a task; nested parallel loops have their own."""
+    """Return the configurations of a task; nested parallel loops have their own."""
     found: list[_Pair] = []
     for op in operations_in(task, memref.AllocaOp):
-        if _task_of(op) is not task:
+        if next(around(op, scf.ParallelOp), None) is not task:
             continue
         uses = [use.operation for use in op.result.uses]
         ends = [use for use in uses if isinstance(use, TileConfigOp)]
@@ -71,12 +71,10 @@ def _pairs(task: scf.ParallelOp) -> list[_Pair]:
         setup, reset = sorted(
             ends, key=lambda end: SETUP not in _dispatch(end).flag_names()
         )
-        found.append(_Pair(op, setup, reset, _shape(setup)))
+        # The sizes m, n, k of the product: for one type, the 64 bytes depend on these.
+        shape = _dispatch(setup).size_list()[:3]
+        found.append(_Pair(op, setup, reset, shape))
     return found
-
-
-def _task_of(op: Operation) -> scf.ParallelOp | None:
-    return next(around(op, scf.ParallelOp), None)
 
 
 def _dispatch(op: TileConfigOp) -> TileConfigDispatchOp:
@@ -85,13 +83,8 @@ def _dispatch(op: TileConfigOp) -> TileConfigDispatchOp:
     return owner
 
 
-def _shape(op: TileConfigOp) -> tuple[int, ...]:
-    """m, n, k of the product: what the 64 bytes depend on, for one type."""
-    return _dispatch(op).size_list()[:3]
-
-
 def _to_task(task: scf.ParallelOp, pairs: Sequence[_Pair]) -> None:
-    """The first configuration moves to the ends of the task, the others go."""
+    """Move the first configuration to the ends of the task; drop the others."""
     kept, *others = pairs
     for pair in others:
         _drop(pair)
@@ -107,9 +100,9 @@ def _drop(pair: _Pair) -> None:
 
 
 def _own_kernel(op: TileConfigOp, task: scf.ParallelOp) -> list[Operation]:
-    """The dispatch, if it stands inside the task and so has to move along."""
+    """Return the dispatch if it is inside the task and has to move along."""
     dispatch = _dispatch(op)
-    return [dispatch] if _task_of(dispatch) is task else []
+    return [dispatch] if next(around(dispatch, scf.ParallelOp), None) is task else []
 
 
 def _to_thread(task: scf.ParallelOp, pair: _Pair) -> None:

@@ -1,7 +1,7 @@
 """hoist-dispatch: kernels are looked up once, at the head of their function.
 
-Dispatches have no operands and no effect, so they leave all loops; equal ones become
-one.  Constants move along, so that the head of the function reads as in seed 003.
+Dispatches have no operands and no effect, so they move out of all loops; equal ones are
+merged.  Constants move along, so that the head of the function looks as in seed 003.
 """
 
 from __future__ import annotations

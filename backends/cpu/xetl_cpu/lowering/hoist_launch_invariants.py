@@ -1,17 +1,18 @@
-"""hoist-launch-invariants: what does not change in a loop moves before it.
+"""hoist-launch-invariants: loop-invariant scalar code moves before its loop.
 
-Sizes, strides, constants and arithmetic on them do not depend on the program's
-number. Once they stand before the parallel loop, packing an operand for the whole
-launch can use them. A view such as ``A.T`` written inside a K loop must leave it, or
-the loop is not recognised as a product.
+Sizes, strides, constants and arithmetic on them do not depend on the program's number.
+If this code is before the parallel loop, packing an operand for the whole launch can
+use it. A view such as ``A.T`` written inside a K loop must leave the loop, or the loop
+is not recognised as a product.
 
 Before: ``scf.parallel (%x) ... { %c = arith.constant 32; %n = arith.muli %size, %c }``
 After:  the constant and the product stand before the loop.
 
-What is equal then, in one place, is merged.
+Then equal operations of the function's block are merged.
 
-Left alone: anything with an effect, and vectors (they cost memory to carry). Divisions
-move as well, also out of loops that run no times: none can trap (codegen/division.py).
+Left alone: operations with an effect, and vectors (they cost memory to carry).
+Divisions move as well, also out of loops without iterations: no division traps
+(codegen/division.py).
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ _MOVABLE_MEMREF = (
 class HoistLaunchInvariantsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         loops = operations_in(op, scf.ParallelOp, scf.ForOp)
-        # Inner loops first: what leaves one may leave the next as well.
+        # Inner loops first: code that leaves one may leave the next loop as well.
         for loop in reversed(loops):
-            _hoist(loop)
+            hoist_scalars(loop)
         for function in operations_in(op, func.FuncOp):
             merge_equal(function.body.block)
 
 
-def _hoist(loop: scf.ParallelOp | scf.ForOp) -> None:
+def hoist_scalars(loop: scf.ParallelOp | scf.ForOp) -> None:
+    """Move arithmetic that does not change in a loop before the loop."""
     body = loop.body.block  # what is deeper inside can't be seen
     for op in list(body.ops):
         if _is_scalar_code(op) and not any(block_of(v) is body for v in op.operands):

@@ -1,4 +1,4 @@
-"""insert-amx-config: each product that needs AMX sets its tiles up and gives them back.
+"""insert-amx-config: each product that needs AMX configures tiles and releases them.
 
     %k = xsmm.brgemm.dispatch [...] flags = (vnni_b) data_type = bf16
     xsmm.brgemm(data_type = bf16, %k, %a, %b, %c, %n)
@@ -11,9 +11,9 @@
     %reset = xsmm.IntelAMXtileConfig.dispatch [...] flags = (vnni_b, no_setup_...)
     "xsmm.IntelAMXtileConfig"(%reset, %state)
 
-Before: ``plan-gemm``, or stage ``loops``.  Taken: bf16 ``brgemm`` in VNNI form that
-says nothing of tiles yet, and products that our own tiles compute: `xsmm.brgemm.tile`
-or, where the others are calls of a library, `xsmm.block_gemm`.
+Before: ``plan-gemm``, or stage ``loops``.  Handled: bf16 ``brgemm`` in VNNI form
+without flags for tiles, and products that our own micro-kernels compute on tiles:
+`xsmm.brgemm.tile` or, if other products are library calls, `xsmm.block_gemm`.
 Source: seed 003, "Generating AMX configuration".
 """
 
@@ -30,7 +30,7 @@ from xetl.ir.builder import Pass
 from xetl_cpu.dialect import BlockGemmOp, BrgemmTileOp, dispatch_of
 
 SETUP, RESET = "no_reset_tileconfig", "no_setup_tileconfig"
-"""A kernel that does not reset sets up, and the other way round."""
+"""The kernel that does not reset tiles sets them up, and the other way round."""
 
 _STATE = MemRefType(i8, [64])
 
@@ -45,7 +45,7 @@ class InsertAmxConfigPass(Pass):
 
 
 def _dispatch(op: Operation) -> xsmm.BrgemmDispatchOp | None:
-    """The kernel of a product on tiles that nobody has set up."""
+    """Return the kernel of a product on tiles that are not configured yet, or None."""
     if isinstance(op, BlockGemmOp):
         return dispatch_of(op.blocking()) if op.blocking().uses_tiles else None
     if not isinstance(op, xsmm.BrgemmOp | BrgemmTileOp) or op.kernel is None:
@@ -63,7 +63,7 @@ def _dispatch(op: Operation) -> xsmm.BrgemmDispatchOp | None:
 
 
 def _around(op: Operation, dispatch: xsmm.BrgemmDispatchOp) -> None:
-    """Configure in front of ``op`` and reset behind it, not in its kernel."""
+    """Configure tiles before ``op`` and reset them after it, not in its kernel."""
     block, flags = op.parent_block(), dispatch.flag_names()
     assert block is not None
     setup, reset = (

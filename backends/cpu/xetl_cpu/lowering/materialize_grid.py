@@ -1,41 +1,35 @@
 """materialize-grid: the programs of a launch become the iterations of a parallel loop.
 
-Why first: with the grid as a loop, "once per launch" is "before the loop", and "this
-offset is a program's number times a constant" is something a pass can prove.
+Why first: with the grid as a loop, "once per launch" means "before the loop", and a
+pass can prove that an offset is a program's number times a constant.
 
 Before: ``gpu.func @k(args) kernel { %x = gpu.block_id x ... }``
 After:  ``func.func @k(args, %gx, %gy, %gz) { scf.parallel (%x, %y, %z) {...} }``
 
-The outermost loops of a text whose trips are independent become axes of that loop, so
-that their trips are programs like others: `scf.forall`, `scf.parallel`, the tiles of
-`linalg.matmul`, and loops whose trips store tiles beside one another. Loops over a
-block of such trips join the loop over blocks: a task is as large as the plan wants.
+In MLIR text, outermost loops with independent iterations become axes of that loop, so
+that their iterations are programs: `scf.forall`, `scf.parallel`, the tiles of
+`linalg.matmul`, and loops whose iterations store neighbouring tiles. A loop over the
+inside of a block is merged with the loop over blocks: then a task is as large as the
+plan wants.
 
     scf.forall (%i) = (0) to (32) step (4) { scf.for %j = 0 to 4 { ... %i + %j ... } }
     ->
     scf.parallel (%x, %y, %z) ... to (32, 1, %gx * %gy * %gz) { ... %x ... }
 
-Left alone: functions that are not kernels; texts that use programs' numbers.
+Left alone: functions that are not kernels; MLIR text that uses programs' numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    FunctionType,
-    IndexType,
-    ModuleOp,
-    VectorType,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.affine import is_defined_outside, multiple_of
 from xetl.analysis.memory import is_dead, is_pure
-from xetl.dialects.base import Index, constant_index, is_memref
+from xetl.dialects.base import Index, constant_index, is_memref, known
 from xetl.dialects.kernel_attributes import PARALLEL, STORED, TEXT
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
@@ -47,7 +41,7 @@ _AXES = ("x", "y", "z")
 
 
 class MaterializeGridPass(Pass):
-    def rewrite(self, op: ModuleOp) -> None:
+    def rewrite(self, op: builtin.ModuleOp) -> None:
         for container in [o for o in op.body.block.ops if isinstance(o, gpu.ModuleOp)]:
             for kernel in [
                 o for o in container.body.block.ops if isinstance(o, gpu.FuncOp)
@@ -58,10 +52,10 @@ class MaterializeGridPass(Pass):
 
 
 def _as_function(kernel: gpu.FuncOp) -> func.FuncOp:
-    """The function that runs all programs of a launch."""
+    """Return the function that runs all programs of a launch."""
     old = kernel.body.block
     inputs = [arg.type for arg in old.args]
-    index = IndexType()
+    index = builtin.IndexType()
     block = Block(arg_types=[*inputs, index, index, index])
     for arg, new in zip(old.args, block.args):
         new.name_hint = arg.name_hint
@@ -82,14 +76,16 @@ def _as_function(kernel: gpu.FuncOp) -> func.FuncOp:
     block.add_ops([zero, one, loop, func.ReturnOp()])
     function = func.FuncOp(
         kernel.sym_name.data,
-        FunctionType.from_lists([*inputs, index, index, index], []),
+        builtin.FunctionType.from_lists([*inputs, index, index, index], []),
         Region(block),
     )
     function.attributes.update(
         {k: v for k, v in kernel.attributes.items() if k.startswith("xetile.")}
     )
     function.location = kernel.location
-    function.attributes[STORED] = DenseArrayBase.from_list(i64, _stored(function))
+    function.attributes[STORED] = builtin.DenseArrayBase.from_list(
+        builtin.i64, _stored(function)
+    )
     if TEXT in kernel.attributes:
         _spread_trips(loop, grid)
     return function
@@ -97,7 +93,7 @@ def _as_function(kernel: gpu.FuncOp) -> func.FuncOp:
 
 @record()
 class _Axis:
-    """Of programs: the counter of the trips that they are, from where, to where."""
+    """An axis of the grid: the counter and the bounds of the loop that it replaces."""
 
     counter: SSAValue
     lower: Index
@@ -106,7 +102,7 @@ class _Axis:
 
 
 def _spread_trips(programs: scf.ParallelOp, grid: Sequence[SSAValue]) -> None:
-    """Make programs of the independent trips of outermost loops."""
+    """Make the independent iterations of outermost loops programs."""
     body, build = programs.body.block, Builder.before(programs)
     numbered = any(number.first_use for number in body.args)
     if numbered or any(len([*size.uses]) > 1 for size in grid):
@@ -117,7 +113,7 @@ def _spread_trips(programs: scf.ParallelOp, grid: Sequence[SSAValue]) -> None:
             Rewriter.erase_op(op)
     axes, loops = list[_Axis](), list[scf.ForOp]()
     while (loop := _only_loop(programs, loops)) is not None:
-        axis = _Axis(loop.body.block.args[0], *map(_known, _bounds(loop)))
+        axis = _Axis(loop.body.block.args[0], *map(known, _bounds(loop)))
         if not any(_join(axis, whole) for whole in axes):
             if len(axes) == len(grid) - 1:
                 break
@@ -144,15 +140,17 @@ def _spread_trips(programs: scf.ParallelOp, grid: Sequence[SSAValue]) -> None:
 def _only_loop(
     programs: scf.ParallelOp, loops: Sequence[scf.ForOp]
 ) -> scf.ForOp | None:
-    """The next loop inward, if it is all that happens, and its trips independent."""
+    """Return the next loop inward, if it is the only effect and may run in parallel."""
     around = loops[-1] if loops else programs
     *ops, _ = around.body.block.ops
     loop = ops.pop() if ops else None
     if not isinstance(loop, scf.ForOp) or loop.init_args or not all(map(is_pure, ops)):
         return None
     for op in ops:
-        # Vectors cost memory to carry; numbers of subgroups are a program's own.
-        stays = any(isinstance(v.type, VectorType | TileType) for v in op.results)
+        # Vectors cost memory to carry; each program has its own numbers of subgroups.
+        stays = any(
+            isinstance(v.type, builtin.VectorType | TileType) for v in op.results
+        )
         stays = stays or op.name.startswith("gpu.")
         if not stays and all(is_defined_outside(v, programs) for v in op.operands):
             move_before([op], programs)
@@ -165,13 +163,8 @@ def _bounds(loop: scf.ForOp) -> tuple[SSAValue, SSAValue, SSAValue]:
     return loop.lower_bound, loop.upper_bound, loop.step
 
 
-def _known(value: SSAValue) -> Index:
-    number = constant_index(value)
-    return value if number is None else number
-
-
 def _join(part: _Axis, whole: _Axis) -> bool:
-    """Let an axis of blocks count what is in them, if only the sum of both is read."""
+    """Merge an axis within blocks with that of blocks, if only the sum is read."""
     sums = {use.operation for use in part.counter.uses}
     both, block = {part.counter, whole.counter}, whole.step
     if (part.lower, part.upper, part.step) != (0, block, 1) or not sums:
@@ -194,7 +187,7 @@ _TILE_ACCESS = (LoadTileOp, StoreTileOp)
 
 
 def _is_independent(loop: scf.ForOp) -> bool:
-    """Whether trips store tiles beside one another, and read no other trip's."""
+    """Whether iterations store neighbouring tiles and read no tile of another one."""
     ops = [*loop.walk()]
     stores = [op for op in ops if isinstance(op, StoreTileOp)]
     calm = (scf.ForOp, scf.YieldOp, *_TILE_ACCESS)
@@ -207,7 +200,7 @@ def _is_independent(loop: scf.ForOp) -> bool:
 def _is_apart(
     store: StoreTileOp, accesses: Sequence[LoadTileOp | StoreTileOp], loop: scf.ForOp
 ) -> bool:
-    """Whether no access meets a tile of another trip: all are at the same number."""
+    """Whether no access meets a tile of another iteration: all have the same offset."""
     init = store.tile.owner
     if not isinstance(init, InitTileOp) or constant_index(loop.step) is None:
         return False
@@ -240,7 +233,7 @@ def _is_apart(
 
 
 def _stored(function: func.FuncOp) -> list[int]:
-    """Indices of the array arguments that some program may write."""
+    """Return the indices of the array arguments that some program may write."""
     roots = [written_root(op) for op in function.walk() if may_write(op)]
     return [
         arg.index
@@ -250,7 +243,7 @@ def _stored(function: func.FuncOp) -> list[int]:
 
 
 def _replace_ids(body: Block, grid: Sequence[SSAValue]) -> None:
-    """Block ids are the loop's counters, grid sizes the function's arguments."""
+    """Replace block ids by the loop's counters, grid sizes by function arguments."""
     for op in list(body.walk()):
         source = _source(op, body, grid)
         if source is not None:

@@ -1,23 +1,24 @@
-"""materialize-subgroups: a kernel written for one subgroup runs for all of them.
+"""materialize-subgroups: a program of a kernel for one subgroup runs all subgroups.
 
-Why: at subgroup level each value belongs to one subgroup, and subgroups meet only in
-memory and at barriers. Without barriers they may run one after the other; with
-barriers each becomes a fiber: it runs up to a barrier and goes on when all are there.
+Why: at subgroup level each value belongs to one subgroup, and subgroups share only
+memory and barriers. Without barriers, subgroups may run one after the other. With
+barriers each becomes a fiber: it runs up to a barrier and continues when all have
+arrived.
 
 Before: ``scf.parallel (...) { memref.alloc (SLM); %i = gpu.subgroup_id ... }``
 After:  ``scf.parallel (...) { memref.alloc; scf.for %i = 0 to 4 { ... } }``, or
-``cpu.fibers 4 (%i) { ... cpu.barrier ... }``; one subgroup is the program
+``cpu.fibers 4 (%i) { ... cpu.barrier ... }``; one subgroup needs neither
 
 Left alone: kernels at workgroup level, where a barrier has no meaning of its own.
 
 Named barriers are counted in memory that the subgroups share.  Subgroups take turns on
-one thread, so plain numbers do.  A barrier of the program is counted as well where
-there are named ones: a subgroup that waits takes several turns, so a turn alone does
-not tell how far the others are.
+one thread, so the counters need no atomics.  If a kernel has named barriers, barriers
+of the program are counted as well: a waiting subgroup takes several turns, so the
+number of turns does not tell how far the other subgroups are.
 
-    arrived[id]  how often a named barrier was arrived at
+    arrived[id]  how many arrivals a named barrier has had
     reached[i]   how many program barriers subgroup i has passed; after its end: all
-    progress     grows with each arrival; when it stands still nobody can go on
+    progress     grows with each arrival; if it does not grow, the program is stuck
 """
 
 from __future__ import annotations
@@ -32,28 +33,23 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.dialects.base import memref_type, operations_in
 from xetl.dialects.kernel_attributes import SHARED, SUBGROUPS, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import arith, func, gpu, memref, scf
-from xetl.dialects.upstream.xegpu import (
-    InitNbarrierOp,
-    NbarrierArriveOp,
-    NbarrierWaitOp,
-)
+from xetl.dialects.upstream import arith, func, gpu, memref, scf, xegpu
 from xetl.dialects.xetile import AssertOp
 from xetl.ir.builder import Builder, Pass, move_before, move_to_end
 from xetl.records import record
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
 
-NAMED = (NbarrierArriveOp, NbarrierWaitOp)
+NAMED = (xegpu.NbarrierArriveOp, xegpu.NbarrierWaitOp)
 _IDS = 32
 _NEVER = 1 << 62
 _PATIENCE = 3
-"""Turns without anybody's progress after which a program is given up."""
+"""Turns without progress of any subgroup before a program is given up."""
 
 
 @record(frozen=True)
 class _Counters:
-    """Where the counters of a program are, and the number of this subgroup."""
+    """The memory of a program's counters, and the number of this subgroup."""
 
     arrived: SSAValue
     reached: SSAValue
@@ -69,18 +65,18 @@ def lower_named_barriers(
     """Replace all barriers in a subgroup's code.
 
     Args:
-        outside: where a program begins, before its subgroups do.
+        outside: inserts at the start of a program, before its subgroups.
     """
     arrived, reached, progress = (_zeros(outside, n) for n in (_IDS, count, 1))
     waited = _zeros(Builder.before(next(iter(body.ops))), _IDS)
     counters = _Counters(arrived, reached, progress, waited, subgroup, count)
     for op in list(body.walk()):
-        if isinstance(op, NbarrierArriveOp):
+        if isinstance(op, xegpu.NbarrierArriveOp):
             w, (number, _) = Builder.before(op), _barrier(op.nbarrier, op)
             _add(w, counters.arrived, number)
             _add(w, counters.progress, w.index(0))
             replace_by(op)
-        elif isinstance(op, NbarrierWaitOp):
+        elif isinstance(op, xegpu.NbarrierWaitOp):
             _wait(op, counters)
         elif isinstance(op, gpu.BarrierOp):
             _meet(op, counters)
@@ -88,12 +84,12 @@ def lower_named_barriers(
     all_of_them = end.index(_NEVER)
     end.add(memref.StoreOp(all_of_them, reached, [subgroup]))
     _add(end, progress, end.index(0))
-    for op in operations_in(body, InitNbarrierOp):
+    for op in operations_in(body, xegpu.InitNbarrierOp):
         Rewriter.erase_op(op)
 
 
 def _zeros(build: Builder, count: int) -> SSAValue:
-    """Counters at 0."""
+    """Allocate counters and set them to 0."""
     memory = build.insert(memref.AllocaOp(MemRefType(IndexType(), [count])))
     zero = build.index(0)
     for place in range(count):
@@ -102,9 +98,9 @@ def _zeros(build: Builder, count: int) -> SSAValue:
 
 
 def _barrier(value: SSAValue, op: Operation) -> tuple[SSAValue, SSAValue]:
-    """Number and participants of a named barrier, as indices in front of ``op``."""
+    """Return the number and the participants of a named barrier, as indices."""
     made = value.owner
-    assert isinstance(made, InitNbarrierOp)
+    assert isinstance(made, xegpu.InitNbarrierOp)
     w = Builder.before(op)
     number, participants = (
         w.insert(arith.IndexCastuiOp(v, IndexType()))
@@ -121,14 +117,14 @@ def _load(build: Builder, memory: SSAValue, place: SSAValue) -> SSAValue:
 
 
 def _add(build: Builder, memory: SSAValue, place: SSAValue) -> SSAValue:
-    """Count one more, and give the sum."""
+    """Increment a counter in memory and return the new count."""
     more = build.insert(arith.AddiOp(_load(build, memory, place), build.index(1)))
     build.add(memref.StoreOp(more, memory, [place]))
     return more
 
 
-def _wait(op: NbarrierWaitOp, counters: _Counters) -> None:
-    """Until as many have arrived as take part, once more for each wait."""
+def _wait(op: xegpu.NbarrierWaitOp, counters: _Counters) -> None:
+    """Wait until all participants have arrived, once for each wait so far."""
     w, (number, participants) = Builder.before(op), _barrier(op.nbarrier, op)
     rounds = _add(w, counters.waited, number)
     wanted = w.insert(arith.MuliOp(rounds, participants))
@@ -141,7 +137,7 @@ def _wait(op: NbarrierWaitOp, counters: _Counters) -> None:
 
 
 def _meet(op: gpu.BarrierOp, counters: _Counters) -> None:
-    """Until every subgroup has come to as many barriers as this one."""
+    """Wait until every subgroup has reached as many barriers as this one."""
     w = Builder.before(op)
     mine = _add(w, counters.reached, counters.subgroup)
     _add(w, counters.progress, w.index(0))
@@ -162,7 +158,7 @@ def _meet(op: gpu.BarrierOp, counters: _Counters) -> None:
 def _take_turns(
     w: Builder, counters: _Counters, is_over: Callable[[Builder], SSAValue]
 ) -> None:
-    """Let the others go on until it is over, or until nothing moves any more."""
+    """Let other subgroups run until ``is_over``, or until none makes progress."""
     zero = w.index(0)
     index = IndexType()
     test, again = Block(arg_types=[index, index]), Block(arg_types=[index, index])
@@ -200,7 +196,7 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     inside = Block(arg_types=[IndexType()])
     *ops, last = program.ops
     move_to_end(ops, inside)
-    # Shared memory is shared wherever it is asked for, in a loop as well.
+    # Shared memory is allocated once for all subgroups, even from inside a loop.
     move_before(filter(_is_shared, inside.walk()), last)
     number = inside.args[0]
     number.name_hint = "subgroup"
@@ -230,7 +226,7 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
 
 
 def _is_shared(op: Operation) -> bool:
-    """True for memory of the workgroup; other memory is of each subgroup alone."""
+    """True for memory of the workgroup; subgroups have their own other memory."""
     if not isinstance(op, memref.AllocOp):
         return False
     return memory_space_of(memref_type(op.results[0])) == SHARED
@@ -239,7 +235,7 @@ def _is_shared(op: Operation) -> bool:
 def _replace_thread_ids(
     block: Block, number: SSAValue, counts: tuple[int, int, int]
 ) -> None:
-    """``gpu.thread_id`` counts subgroups: number = x + dim_x * (y + dim_y * z)."""
+    """Replace ``gpu.thread_id``: number of subgroup = x + dim_x * (y + dim_y * z)."""
     if not operations_in(block, gpu.ThreadIdOp, gpu.BlockDimOp):
         return
     sizes = [arith.ConstantOp.index(count) for count in counts]

@@ -1,17 +1,17 @@
-"""order-programs: which number of the programs runs fastest.
+"""order-programs: chooses the number of the programs that runs fastest.
 
     scf.parallel (%x, %y, %z)                  # by default %x
       store_tile %v, %out[%x * 32, %y * 256]   # out: memref<?x?xf32, strided<[?, 1]>>
     ->
     ... {xetl.order = array<i64: 1, 0, 2>}     # %y: the next program stores beside it
 
-A thread runs programs one after another.  If the next one goes on where the last one
-ended, the memory streams: else every program begins anew in as many pages as its tile
-has rows.
+A thread runs programs one after another.  If the next program continues where the last
+one ended, memory is streamed. Otherwise every program starts anew in as many pages as
+its tile has rows.
 
-Before: stage ``xsmm``.  Left alone: kernels with products, whose programs share the
-operand that the first number does not choose; stores that no number moves along the
-contiguous dimension.
+Before: stage ``xsmm``.  Left alone: kernels with products (consecutive programs share
+the operand that does not depend on the first number); stores that no number moves along
+the contiguous dimension.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OrderProgramsPass(Pass):
 
 
 def order_of(loop: scf.ParallelOp) -> Sequence[int]:
-    """The dimensions of a loop over programs, the fastest first."""
+    """Return the dimensions of a loop over programs, the fastest first."""
     order = loop.attributes.get(_ORDER)
     return range(len(loop.body.block.args)) if order is None else ints_of(order)
 
@@ -62,7 +62,7 @@ def _order(loop: scf.ParallelOp) -> list[int]:
 
 
 def _contiguous_offsets(tile: SSAValue) -> list[Index]:
-    """What moves a tile along the dimension of stride 1; none if it is not known."""
+    """Return a tile's offsets along dimensions of stride 1; [] if they are unknown."""
     init = origin(tile)
     if init is None:
         return []

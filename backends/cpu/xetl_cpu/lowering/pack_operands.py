@@ -11,25 +11,26 @@ After::
     scf.parallel (%tile, %chunk) { xsmm.pack ... }
     scf.parallel (%x, %y) { xsmm.brgemm(...) packed (%packed, tile %y) }
 
-A launch may bring that memory with the operand in it; then there are no tiles to pack.
-Operands that are no part of an argument cannot be brought: theirs is a `memref.alloc`.
+A launch may pass in memory that holds the packed operand; then nothing has to be
+packed. Only operands that are part of an argument can be passed in; the others use a
+`memref.alloc`.
 
-Tiles may also be counted by a loop in the program (attention's keys), and so may the
-parts of k (its values), and matrices, if they are few (``W[tap]``). Where one axis of
-the grid chooses the matrix (``X[b]``, a head, a part of k), programs run in groups
-along that axis: the matrices of a group are packed in parallel, then its programs run,
-and what was packed is still in the caches.
+A loop in the program may also count the tiles (attention's keys), the parts of k (its
+values) or a few matrices (``W[tap]``). If one axis of the grid chooses the matrix
+(``X[b]``, a head, a part of k), programs run in groups along that axis: the matrices of
+a group are packed in parallel, then the programs of the group run while the packed data
+is still in the caches.
 
-Left alone: operands that the kernel writes or computes, whose offset along n is not a
-number times the tile, or that no two programs share; those are packed chunk by chunk in
-each program.
+Left alone: operands that the kernel writes or computes, operands whose offset along n
+is not a number times the tile width, and operands that no two programs share. Each
+program packs these chunk by chunk.
 
-A whose rows are not contiguous, or share sets of L1 (`share_sets`), is copied once for
-a launch, too, row by row, and the products then read the copy in place. Each program
-would else copy its part chunk by chunk of k, as often as there are programs along n
-(``A.T @ B`` with tiles of 64, 1024 cubed: 0.69 of the speed of ``A @ B``). Left alone:
-what a program computes or writes, matrices of a batch, and element types that are
-widened for the product.
+An A whose rows are not contiguous, or share sets of L1 (`share_sets`), is also copied
+once for a launch, row by row, and the products then read the copy in place. Otherwise
+each program would copy its part, chunk by chunk of k, as often as there are programs
+along n (``A.T @ B`` with tiles of 64, 1024 cubed: 0.69 of the speed of ``A @ B``). Left
+alone: an A that a program computes or writes, matrices of a batch, and element types
+that are widened for the product.
 """
 
 from __future__ import annotations
@@ -51,15 +52,8 @@ from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_attribute, pack
+from xetl_cpu.lowering.loops import state
 from xetl_cpu.lowering.loops.factors import copied_row, share_sets
-from xetl_cpu.lowering.loops.state import (
-    Matrix,
-    matrix_of,
-    reinterpret,
-    static_strides,
-    view_address,
-    view_of,
-)
 from xetl_cpu.lowering.packing.panels import (
     Packing,
     emit_packing,
@@ -78,7 +72,7 @@ from xetl_cpu.targets import find_target
 
 @dataclass(frozen=True)
 class PackOperandsPass(Pass):
-    """See the module docstring; ``target``: in whose caches packed operands lie."""
+    """See the module docstring. Packed operands must fit the caches of ``target``."""
 
     target: str = "host"
 
@@ -90,7 +84,7 @@ class PackOperandsPass(Pass):
 
 
 def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
-    """Pack before each loop over programs what many of them read."""
+    """Before each loop over programs, pack the operands that many of them read."""
     for loop in operations_in(function, scf.ParallelOp):
         copies = _copies(loop, machine)
         packings = _plans(loop)
@@ -98,8 +92,7 @@ def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
         batched = [one for one, axis in zip(packings, axes) if axis is not None]
         axis = batched[0].plan.group_axis(loop) if batched else None
         size = 1 if axis is None else group_size(loop, axis, batched, machine)
-        # All memory stands first: how much is needed must be known before anything
-        # runs.
+        # All memory is reserved first: its size must be known before any code runs.
         for packing in packings:
             matrices = size if packing in batched else packing.plan.trips() or 1
             is_shared = any(one.shared is packing for one in packings)
@@ -118,7 +111,7 @@ def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
 
 
 def _copies(loop: scf.ParallelOp, machine: Machine) -> list[_RowCopy]:
-    """Memory for each A whose rows are not contiguous, or may share sets of L1."""
+    """Reserve memory for each A with rows that are strided or may share sets of L1."""
     copies: list[_RowCopy] = []
     for op in operations_in(loop, BrgemmTileOp):
         copy = None if op.blocking().is_skinny else _reserve_rows(op, loop, machine)
@@ -127,7 +120,7 @@ def _copies(loop: scf.ParallelOp, machine: Machine) -> list[_RowCopy]:
 
 
 def _plans(loop: scf.ParallelOp) -> list[Packing]:
-    """What to pack for the products of a loop over programs, and how much it is."""
+    """Return the packings for the products of a loop over programs, and their sizes."""
     packings: list[Packing] = []
     group: int | None = None
     for op in operations_in(loop, BrgemmTileOp):
@@ -145,7 +138,7 @@ def _plans(loop: scf.ParallelOp) -> list[Packing]:
 
 
 def _stays(op: BrgemmTileOp) -> bool:
-    """Whether b is used too rarely to be packed, and lies so that it need not be."""
+    """Whether b is used too rarely to be packed, and a product can read it in place."""
     type_ = op.b.type
     init = op.b.owner
     if not isinstance(type_, TileType) or not isinstance(init, InitTileOp):
@@ -154,7 +147,7 @@ def _stays(op: BrgemmTileOp) -> bool:
         return False
     if not is_memref(init.source.type):
         return False
-    strides = static_strides(init.source.type)
+    strides = state.static_strides(init.source.type)
     if op.blocking().arithmetic.is_bytes:  # only its columns are streamed
         strides = strides[-1:] if op.trans_b is not None else strides[-2:-1]
     if 1 not in strides:
@@ -164,7 +157,7 @@ def _stays(op: BrgemmTileOp) -> bool:
 
 
 _PROGRAMS = 64
-"""At least, in a group: enough for threads to share."""
+"""Programs of a group, at least: enough for all threads."""
 
 
 @record()
@@ -173,8 +166,8 @@ class Group:
 
     Attributes:
         extent: how many numbers along the axis are in this group.
-        build: where the group's packing goes.
-        ahead: where the packing for all groups goes.
+        build: inserts the packing of each group.
+        ahead: inserts the packing for all groups.
     """
 
     extent: Index
@@ -208,11 +201,12 @@ def form_groups(loop: scf.ParallelOp, axis: int, size: Index) -> Group:
 def group_size(
     loop: scf.ParallelOp, axis: int, packings: Sequence[Packing], machine: Machine
 ) -> Index:
-    """Numbers along the axis that a group has, at least one, before the programs.
+    """Return how many numbers along the axis a group has, at least one.
 
-    So many matrices as fit half of L2, which their programs read many times. Several
-    threads meet at the end of a group, and one may come late: a group of theirs has as
-    many as fit the part of L3 that a core has, and programs enough for all.
+    A group has as many matrices as fit half of L2, because its programs read them many
+    times. With several threads, all of them wait at the end of a group, and one may be
+    late: then a group has as many matrices as fit the part of L3 that a core has, and
+    enough programs for all threads.
     """
     build = Builder.before(loop)
     taken: Index = 1
@@ -231,24 +225,24 @@ def group_size(
 
 
 _ROWS, _CHUNK = 64, 256
-"""Of A that one task copies, and steps of k of them."""
+"""Rows of A, and steps of k, that one task copies."""
 
 _WHOLE_ROWS = 8
-"""Of A that one task copies all of, where rows are contiguous."""
+"""Contiguous rows of A that one task copies."""
 
 
 @record()
 class _RowCopy:
-    """The copy of one A: the matrix (m, k), and where it goes.
+    """The copy of one A: the source matrix (m, k), and the destination.
 
     Attributes:
-        op: the product, that reads the copy already.
-        row_stride: elements from one row of it to the next.
-        rows: how many are copied.
+        op: the product, which already reads the copy.
+        row_stride: elements from one row of the copy to the next.
+        rows: the number of rows that are copied.
     """
 
     op: BrgemmTileOp
-    source: Matrix
+    source: state.Matrix
     buffer: SSAValue
     row_stride: Index
     rows: Index
@@ -257,12 +251,12 @@ class _RowCopy:
 def _reserve_rows(
     op: BrgemmTileOp, loop: scf.ParallelOp, machine: Machine
 ) -> _RowCopy | None:
-    """Memory for the copy, if A is worth one; the product reads that from now on."""
+    """Reserve memory for the copy, if A is worth one, and let the product read it."""
     init, blocking = op.a.owner, op.blocking()
     if not isinstance(init, InitTileOp) or not _may_copy(op, init, loop, blocking):
         return None
     build = Builder.before(loop)
-    matrix = matrix_of(init, build)
+    matrix = state.matrix_of(init, build)
     if op.trans_a is not None:
         matrix = matrix.transposed()
     is_needed, rows = None, matrix.rows
@@ -280,24 +274,26 @@ def _reserve_rows(
     buffer.name_hint = "rows"
     sizes = (matrix.rows, matrix.cols)
     if is_needed is None:
-        whole = reinterpret(build, buffer, 0, sizes, (stride, 1))
+        whole = state.reinterpret(build, buffer, 0, sizes, (stride, 1))
     else:
-        first, (row_step, _) = view_of(matrix.memref, build)
+        first, (row_step, _) = state.view_of(matrix.memref, build)
         address = build.insert(ExtractAlignedPointerAsIndexOp(matrix.memref))
         skip = build.times(first, blocking.compute_bytes)
         ours = build.insert(ExtractAlignedPointerAsIndexOp(buffer))
         address = build.select(is_needed, ours, build.plus(address, skip))
         stride = build.select(is_needed, stride, row_step)
         tile = tile_type(init.result)
-        whole = view_address(build, build.index(address), tile, sizes, (stride, 1))
+        whole = state.view_address(
+            build, build.index(address), tile, sizes, (stride, 1)
+        )
     new = _on_copy(op, init, whole, (*sizes, stride))
     return _RowCopy(new, matrix, buffer, stride, rows)
 
 
 def _shares_sets(
-    op: BrgemmTileOp, loop: scf.ParallelOp, machine: Machine, matrix: Matrix
+    op: BrgemmTileOp, loop: scf.ParallelOp, machine: Machine, matrix: state.Matrix
 ) -> SSAValue | None:
-    """Whether rows that lie badly are read often enough; None: never."""
+    """Return whether rows share sets and are read often; None if that is never so."""
     init, build = op.b.owner, Builder.before(loop)
     sizes = tile_sizes(init) if isinstance(init, InitTileOp) else None
     cols = None if sizes is None else sizes[0 if op.trans_b is not None else 1]
@@ -313,7 +309,7 @@ def _shares_sets(
 def _may_copy(
     op: BrgemmTileOp, init: InitTileOp, loop: scf.ParallelOp, blocking: Blocking
 ) -> bool:
-    """Whether it is one matrix for all programs, of what is computed with."""
+    """Whether A is one matrix for all programs, of the type that is multiplied."""
     if blocking.dtype != blocking.compute or blocking.is_called or op.count is None:
         return False
     sizes = tile_sizes(init)
@@ -326,7 +322,7 @@ def _may_copy(
 
 
 def _emit_rows(copy: _RowCopy, build: Builder) -> None:
-    """A parallel loop over (rows, chunk of k)."""
+    """Build a parallel loop over (rows, chunk of k) that copies A."""
     source, stride = copy.source, copy.row_stride
     most = (_ROWS, _CHUNK)
     if source.is_contiguous():
@@ -348,7 +344,7 @@ def _on_copy(
     whole: SSAValue,
     extents: tuple[Index, Index, Index],
 ) -> BrgemmTileOp:
-    """The product on the copy; ``extents``: rows, columns, distance of rows."""
+    """Let the product read the copy; ``extents``: rows, columns, distance of rows."""
     rows, cols, stride = extents
     offsets = list(init.mixed_offsets)
     type_ = init.result.type

@@ -1,14 +1,16 @@
-"""place-values: each value that several operations read gets its place.
+"""place-values: chooses where each value with several readers lives.
 
-A value is computed where it is read, together with what it is made of: it never leaves
-registers. One that several loops read is computed by each of them again, which costs
-its operations for each vector of it; or once, into a buffer, which costs a store and a
-load for each reader. The first is done below `EXPENSIVE` operations. A row that is
-spread to many has many readers (a column as a row is gathered: X[i, k] - Y[j, k] of 8
-numbers k and 1000 x 1000 pairs took 2.0 ms, now 0.33). What a nested region reads
-stands in a buffer, and so does a column that rows are combined with: it is computed
-down its rows, in vectors. Rows that a loop carries stay in registers if its body does
-nothing but compute their elements; it runs for as many at a time as fit.
+A value is computed where it is read, together with its operands: it never leaves
+registers. If several loops read a value, there are two ways. Each loop computes it
+again, which costs its operations for each vector. Or it is computed once into a buffer,
+which costs a store, and a load for each reader. The first way is chosen below
+`EXPENSIVE` operations. A row that is broadcast to many rows has many readers (a column
+gathered as a row: X[i, k] - Y[j, k] of 8 numbers k and 1000 x 1000 pairs took 2.0 ms,
+now 0.33). A value that only one loop of stores reads (`joined_stores`) stays in its
+registers. A value that a nested region reads is in a buffer. So is a column that rows
+are combined with: it is computed down its rows, in vectors. Loop-carried rows stay in
+registers if the loop only computes their elements; the loop runs for as many rows at a
+time as fit.
 
     %m = arith.subf %v, %w : vector<1x64xf32>
     %e = math.exp %m : vector<1x64xf32>
@@ -16,33 +18,34 @@ nothing but compute their elements; it runs for as many at a time as fit.
     %m = arith.subf %v, %w {cpu.registers = "2 readers, 5 operations ..."}
     %e = math.exp %m {cpu.buffer = "2 readers, 15 operations a vector: computed once"}
 
-The text is the reason, for who asks: `convert-xetile-to-loops` does what the name says.
+The text is the reason, for users; `convert-xetile-to-loops` follows the attribute.
 
-Before: stage ``xsmm``.  Left alone: values of one reader, and what has code of its own
-(products, reductions, scans): its results stand in buffers.
+Before: stage ``xsmm``.  Left alone: values of one reader, and values that are computed
+by code of their own (products, reductions, scans): their results are in buffers.
 
-Vectors have as many elements as an f32 register of the target. Where there are no
-masks, programs that only copy rows of shorter elements fill registers with them
-([measured] Zen 3, bf16 in L3: 1.5 times as fast); those that compute functions of 16
-bits as well, for two registers are rounded and packed into one faster than one by one
-(the same: 3 to 13 % less time; softmax gains 1 %, but loses down columns). Or there are
-fewer:
+A vector has as many elements as an f32 register of the target, with two exceptions. On
+targets without masks, programs that only copy rows of shorter elements fill registers
+with them ([measured] Zen 3, bf16 in L3: 1.5 times as fast). So do programs that compute
+functions of 16-bit elements: two registers are rounded and packed into one faster than
+one by one (the same: 3 to 13 % less time; softmax gains 1 %, but loses down columns).
+The second exception has fewer elements:
 
 A processor that computes its registers in halves has the same speed with vectors half
-as long, but what comes from memory it then gets faster.  [measured] Zen 4, one core,
-256 MB of f32 in pages of 4 KB: sums by loads of 64 bytes run at 0.83 to 0.92 of the
-speed of those by loads of 32, which are as fast as the best of plain loops (one or two
-streams, 1 to 8 sums, software prefetches at 0.5 to 8 KB; several streams gain 4 % if
-they are megabytes apart).  In the caches both are equal.
+as long, but then reads memory faster.  [measured] Zen 4, one core, 256 MB of f32 in
+pages of 4 KB: sums by loads of 64 bytes run at 0.83 to 0.92 of the speed of sums by
+loads of 32 bytes, which are as fast as the best plain loops (one or two streams, 1 to 8
+sums, software prefetches at 0.5 to 8 KB; several streams gain 4 % if they are megabytes
+apart).  In the caches both are equal.
 
-So programs that only add up rows that they load use halves.  What computes more, or
-stores as much as it loads (partial sums of columns do), keeps whole registers: of them
-it needs fewer instructions.  So does a loop that carries more than halves can hold.
+So programs that only add up rows that they load use halves.  Programs that compute
+more, or store as much as they load (partial sums of columns do), use whole registers,
+because that takes fewer instructions.  So do loops that carry more than halves can
+hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -60,21 +63,27 @@ from xetl.dialects.base import (
 )
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.ir.builder import Pass
-from xetl_cpu.lowering.loops.state import is_elementwise, shape_of
+from xetl_cpu.lowering.joined_stores import (
+    JOINED,
+    joined_stores,
+    operations_of,
+    read_by_one,
+)
+from xetl_cpu.lowering.loops import state
 from xetl_cpu.lowering.tiles import may_write
 from xetl_cpu.targets import Target, find_target
 
 MOST_CARRIED = 16
-"""Registers that a loop carries: half of those of AVX-512. AVX2 spills some, which is
-one load and one store of a trip; a buffer is that and a loop."""
+"""Registers that a loop carries, at most: half of those of AVX-512. AVX2 spills some,
+which is one load and one store of an iteration; a buffer is that and a loop."""
 
 _LEAST_LOADED = 4
-"""Elements loaded for each that is stored, at least."""
+"""Loaded elements for each stored element, at least."""
 
 _LONG_ROW = 512
-"""[measured] Elements of a row beside which up to 15 branches at its end are nothing:
-Zen 3, sums of bf16, in vectors of 16 instead of 8: of 777 2 to 10 % slower, of 1024 up
-to 10 % faster, of 100 at half the speed."""
+"""[measured] Elements of a row from which on up to 15 branches at its end do not
+matter: Zen 3, sums of bf16, in vectors of 16 instead of 8: of 777 2 to 10 % slower, of
+1024 up to 10 % faster, of 100 at half the speed."""
 
 _CHEAP = (
     arith.ConstantOp,
@@ -90,7 +99,7 @@ _CHEAP = (
 
 
 def lanes_of(body: Block, target: Target) -> int:
-    """Elements of a vector in the loops of a program, whatever their type."""
+    """Return the elements of a vector in the loops of a program, for all types."""
     lanes = target.lanes("f32")
     ops = [op for each in body.ops for op in each.walk()]
     if not target.has_masks:
@@ -113,22 +122,23 @@ def lanes_of(body: Block, target: Target) -> int:
 
 
 def _widest_moved(ops: Iterable[Operation]) -> int:
-    """Bytes of the longest element that a program moves; 4: it does not go along rows.
+    """Return the bytes of the longest element that a program moves along rows.
 
-    2 at least if it computes: no value then takes more than two registers.
+    Return 2 at least if the program computes: then no value takes more than two
+    registers. Return 4 if the program does not go along rows.
     """
     widest, computes = 1, False
     for op in ops:
         values = [v for v in (*op.operands, *op.results) if is_vector(v.type)]
-        vectors = [v for v in values if not _counts_lanes(v)]
+        vectors = [v for v in values if _size(v) > 1 and not _counts_lanes(v)]
         widths = [byte_width(vector_type(v).element_type) for v in vectors]
-        if not vectors:
+        if not vectors or isinstance(op, scf.ForOp | scf.IfOp | scf.YieldOp):
             continue
         if max(widths) > 4 or _goes_down(op):
             return 4
         if isinstance(op, xetile.LoadTileOp | xetile.StoreTileOp):
             widest = max(widest, *widths)
-        elif isinstance(op, _SPREADS) or is_elementwise(op) or _reduces_row(op):
+        elif isinstance(op, _SPREADS) or state.is_elementwise(op) or _reduces_row(op):
             computes = True
         else:
             return 4
@@ -136,20 +146,24 @@ def _widest_moved(ops: Iterable[Operation]) -> int:
 
 
 def _reduces_row(op: Operation) -> bool:
-    """Whether it reduces rows that are long enough for an end without masks."""
-    if not isinstance(op, xetile.TileReduceOp):
+    """Whether it reduces rows that are long enough for an end without masks.
+
+    The result of a loop or a branch has no such end: it is in registers or a buffer.
+    """
+    if not isinstance(op, xetile.TileReduceOp) or op.dims != (1,):
         return False
-    return op.dims == (1,) and shape_of(op.source)[1] >= _LONG_ROW
+    is_left = isinstance(op.source.owner, scf.ForOp | scf.IfOp)
+    return is_left or state.shape_of(op.source)[1] >= _LONG_ROW
 
 
 def _counts_lanes(value: SSAValue) -> bool:
-    """Whether these are numbers of lanes that are shortened at once, as constants."""
+    """Whether these are lane numbers that are narrowed at once, as constants."""
     casts = (isinstance(use.operation, arith.IndexCastOp) for use in value.uses)
     return isinstance(value.owner, vector.StepOp) and all(casts)
 
 
 def _is_cheap(op: Operation) -> bool:
-    """Whether it moves or adds up, or has nothing to do with vectors."""
+    """Whether it only moves or adds up vectors, or has no vectors."""
     if isinstance(op, xetile.TileReduceOp):
         return op.kind.data == "add" and 1 in op.dims
     if isinstance(op, (*_CHEAP, xetile.LoadTileOp, xetile.StoreTileOp)):
@@ -164,17 +178,21 @@ def _size(value: SSAValue) -> int:
 _SPREADS = (xetile.TileBroadcastOp, vector.BroadcastOp, vector.ShapeCastOp)
 
 BUFFER, REGISTERS = "cpu.buffer", "cpu.registers"
-"""The attributes: where a value lives, with the reason as a text."""
+"""The attributes that say where a value lives; their text is the reason."""
 
 EXPENSIVE = 8
 """Above this many simple operations a value with two readers is computed once."""
 
-_COST = {"arith.divf": 4, "math.sqrt": 5, "math.rsqrt": 8}
+_MOST = 999
+"""The cap of a cost: costs double where a value is read twice."""
 
-_FREE = (vector.BroadcastOp, vector.StepOp)
-_VIEWS = (xetile.TileBroadcastOp, xetile.TileConvLayoutOp, xetile.TileTransposeOp)
-_LOADS = (xetile.LoadTileOp, xetile.LoadGatherOp)
-_MOVES = (vector.InterleaveOp, vector.ExtractStridedSliceOp)
+_WIDENED = 5
+"""The cost of widening where a shuffle and a shift do it, for which few ports exist.
+
+[measured] `layer_norm` in bf16, 1024 x 1024: Zen 4 takes 217 us if differences from the
+mean are in a buffer, 255 if each reader computes them; as AVX2, which splits vectors in
+elements at even and at odd places unless a buffer has an order, 306 and 268.
+"""
 
 
 @dataclass(frozen=True)
@@ -194,22 +212,28 @@ class _Places:
     def __init__(self, machine: Target, lanes: int) -> None:
         self.machine, self.lanes = machine, lanes
         self.buffers: set[SSAValue] = set()
+        self._costs: dict[SSAValue, int] = {}
 
     def choose(self, block: Block) -> None:
-        """Annotate a block in order; what registers carry stays in registers."""
+        """Annotate a block in order; loop-carried rows in registers stay there."""
+        last = joined_stores(block)
+        of_one_loop = read_by_one(block, last)
         for op in block.ops:
+            if last.get(op, op) is not op:
+                op.attributes[JOINED] = StringAttr("stored by the loop of the next one")
             if isinstance(op, scf.ForOp) and rows_at_once(op, self.machine, self.lanes):
                 op.attributes[REGISTERS] = StringAttr("rows that it carries fit")
                 continue
             for region in op.regions:
                 for inner in region.blocks:
                     self.choose(inner)
-            if _is_computed_where_read(op) and not is_free(op.results[0]):
-                self._place(op)
+            if state.is_computed_where_read(op) and not is_free(op.results[0]):
+                self._place(op, of_one_loop)
 
-    def _place(self, op: Operation) -> None:
-        """All readers are known where a value is defined."""
+    def _place(self, op: Operation, of_one_loop: Container[SSAValue]) -> None:
+        """Choose the place of a value by its readers and the costs of its operands."""
         (value,) = op.results
+        own = self.cost(value)
         readers = [use.operation for use in value.uses]
         why = ""
         if any(reader.parent is not op.parent for reader in readers):
@@ -219,9 +243,12 @@ class _Places:
         ):
             why = "computed once, down its rows"
         elif (rows := _rows_that_read(value, readers)) * len(readers) > 1:
-            own, many = self.cost(value), f"{len(readers)} readers"
+            many = f"{len(readers)} readers"
             price = f"{f'{rows} rows' if rows > 1 else many}, {own} operations a vector"
-            if own >= EXPENSIVE:
+            if rows == 1 and value in of_one_loop:
+                text = f"{price}: computed once, in registers of one loop"
+                op.attributes[REGISTERS] = StringAttr(text)
+            elif own >= EXPENSIVE:
                 why = f"{price}: computed once"
             elif len(readers) > 1:
                 text = f"{price}: computed by each, in registers"
@@ -231,30 +258,36 @@ class _Places:
             self.buffers.add(value)
 
     def cost(self, value: SSAValue) -> int:
-        """Simple vector operations it takes to compute one vector of the value."""
-        op = value.owner
-        if value in self.buffers or not isinstance(op, Operation):
+        """Return how many simple vector operations compute one vector of the value."""
+        if value in self.buffers:
             return 1
-        if isinstance(op, (arith.ConstantOp, *_FREE)):
-            return 0
-        if isinstance(op, xetile.LoadTileOp):
-            return 2
+        if value not in self._costs:
+            self._costs[value] = min(self._cost(value), _MOST)
+        return self._costs[value]
+
+    def _cost(self, value: SSAValue) -> int:
+        op = value.owner
+        if not isinstance(op, Operation):
+            return 1
         if isinstance(op, xetile.LoadGatherOp):
             return EXPENSIVE
-        if not _is_computed_where_read(op):
+        if isinstance(op, xetile.TileBroadcastOp) and state.shape_of(op.source)[1] == 1:
+            return 0  # one number of each row
+        if not state.is_computed_where_read(op):
             return 1
-        own = _COST.get(op.name, 10 if op.name.startswith("math.") else 1)
-        own = 0 if isinstance(op, (*_VIEWS, vector.ShapeCastOp)) else own
+        own = operations_of(op)
+        if isinstance(op, arith.ExtfOp) and self.machine.has_masks:
+            own = _WIDENED
         own = EXPENSIVE if _gathers(op) and op.operands[0] not in self.buffers else own
         return own + sum(self.cost(v) for v in op.operands if is_vector(v.type))
 
 
 def stays_in_registers(block: Block, machine: Target) -> bool:
-    """Whether no value needs a buffer, of a block that computes elements only."""
+    """Whether no value of an elementwise block needs a buffer."""
     places = _Places(machine, lanes_of(block, machine))
     values = [v for op in block.ops for v in op.results if is_vector(v.type)]
-    often = [v for v in values if len([*v.uses]) > 1]
-    return all(places.cost(v) < EXPENSIVE for v in often)
+    costs = {v: places.cost(v) for v in values}
+    return all(costs[v] < EXPENSIVE for v in values if len([*v.uses]) > 1)
 
 
 def is_free(value: SSAValue) -> bool:
@@ -265,62 +298,46 @@ def is_free(value: SSAValue) -> bool:
     if isinstance(op, arith.IndexCastOp):
         return is_free(op.operands[0])
     if isinstance(op, vector.ShapeCastOp | xetile.TileConvLayoutOp):
-        old, new = shape_of(op.operands[0]), shape_of(op.results[0])
+        old, new = state.shape_of(op.operands[0]), state.shape_of(op.results[0])
         return old == new and is_free(op.operands[0])
-    return isinstance(op, _FREE)
-
-
-def is_coordinate_swap(op: vector.ShapeCastOp) -> bool:
-    """True for a reshape between 1xN and Nx1, or to the same shape."""
-    old, new = shape_of(op.operands[0]), shape_of(op.results[0])
-    return old == new or (old == (new[1], new[0]) and 1 in old)
-
-
-def _is_computed_where_read(op: Operation) -> bool:
-    """Whether any elements of the result can be computed without the others."""
-    if len(op.results) != 1 or not is_vector(op.results[0].type):
-        return False
-    if isinstance(op, vector.ShapeCastOp):
-        return is_coordinate_swap(op)
-    places = *_FREE, *_VIEWS, *_LOADS, *_MOVES
-    return isinstance(op, places) or is_elementwise(op)
+    return isinstance(op, state.FREE)
 
 
 def _is_computed_column(op: Operation) -> bool:
-    """A column is computed down its rows, not one element for each row."""
-    rows, cols = shape_of(op.results[0])
+    """Whether this is a column that is computed down its rows, in vectors."""
+    rows, cols = state.shape_of(op.results[0])
     return cols == 1 and rows > 1 and op.name.startswith(("arith.", "math."))
 
 
 def _rows_that_read(value: SSAValue, readers: Iterable[Operation]) -> int:
-    """To how many rows a row is spread at most; 1: it is none, or to no others."""
+    """Return the most rows that a row is broadcast to; 1 if it is not broadcast."""
     spread = [op for op in readers if isinstance(op, xetile.TileBroadcastOp)]
-    is_row = is_vector(value.type) and shape_of(value)[0] == 1
-    return max((shape_of(op.result)[0] for op in spread if is_row), default=1)
+    is_row = is_vector(value.type) and state.shape_of(value)[0] == 1
+    return max((state.shape_of(op.result)[0] for op in spread if is_row), default=1)
 
 
 def _gathers(op: Operation) -> bool:
-    """Whether a row is read from a column, whose elements lie apart in memory."""
+    """Whether it reads a row from a column whose elements are apart in memory."""
     load = op.operands[0].owner if isinstance(op, vector.ShapeCastOp) else None
     if not isinstance(load, xetile.LoadTileOp):
         return False
-    (rows, cols), init = shape_of(load.results[0]), load.tile.owner
+    (rows, cols), init = state.shape_of(load.results[0]), load.tile.owner
     is_dense = isinstance(init, xetile.InitTileOp) and init.mixed_strides[:1] == (1,)
     return rows > 1 == cols and not is_dense
 
 
 def rows_at_once(loop: scf.ForOp, machine: Target, lanes: int) -> int:
-    """So many rows of all vectors that a loop carries are held by registers; or 0.
+    """Return how many rows of all loop-carried vectors fit registers, or 0.
 
-    If these are not all rows, the loop is to run once for each group of them.
+    If these are not all rows, the loop has to run once for each group of rows.
     """
     body = loop.body.block
     carried = [each for each in body.args if is_vector(each.type)]
-    if not carried or len({shape_of(each)[0] for each in carried}) > 1:
+    if not carried or len({state.shape_of(each)[0] for each in carried}) > 1:
         return 0
-    rows, used = shape_of(carried[0])[0], 0
+    rows, used = state.shape_of(carried[0])[0], 0
     for each in carried:
-        columns, element = shape_of(each)[1], vector_type(each).element_type
+        columns, element = state.shape_of(each)[1], vector_type(each).element_type
         if columns % lanes or integer_width(element) == 1:
             return 0
         registers = -(-lanes * byte_width(element) // machine.vector_bytes)
@@ -345,12 +362,12 @@ def _goes_down(op: Operation) -> bool:
 
 def _moves_elements(op: Operation) -> bool:
     if isinstance(op, vector.ShapeCastOp):
-        return shape_of(op.operands[0]) != shape_of(op.results[0])
-    return isinstance(op, (xetile.LoadGatherOp, *_MOVES))
+        return state.shape_of(op.operands[0]) != state.shape_of(op.results[0])
+    return isinstance(op, (xetile.LoadGatherOp, *state.MOVES))
 
 
 def _loads_numbers(op: Operation) -> bool:
-    """Whether it is a branch that only makes numbers: one that exists is loaded."""
+    """Whether it is a branch that yields scalars only, as a load of an option does."""
     return not any(
         may_write(each)
         or (each.regions and not isinstance(each, scf.IfOp))
@@ -360,7 +377,7 @@ def _loads_numbers(op: Operation) -> bool:
 
 
 def _computes_in_place(body: Block, carried: Iterable[SSAValue]) -> bool:
-    """Whether a body does nothing else, and reads what is carried where it writes."""
+    """Whether the body only computes elements of carried values at the same places."""
     made = set[SSAValue](carried)
     for op in body.ops:
         if op.next_op is None:
@@ -371,10 +388,10 @@ def _computes_in_place(body: Block, carried: Iterable[SSAValue]) -> bool:
             if op.indices is not None:
                 return False
         elif any(is_vector(each.type) for each in (*op.operands, *op.results)):
-            if not _is_computed_where_read(op) or _moves_elements(op):
+            if not state.is_computed_where_read(op) or _moves_elements(op):
                 return False
             if any(operand in made for operand in op.operands):
-                if not is_elementwise(op):
+                if not state.is_elementwise(op):
                     return False
                 made.add(op.results[0])
     return True

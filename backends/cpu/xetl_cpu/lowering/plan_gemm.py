@@ -1,13 +1,14 @@
 """plan-gemm: each product gets its plan, ``#xsmm.plan<...>``, and its micro-kernel.
 
-Before: ``xsmm.brgemm.tile`` as raised. After: the same with ``plan``, the numbers by
-which it is packed, cut and multiplied, and the ``xsmm.brgemm.dispatch`` that they give.
-Passes and the emission of micro-kernels that come later read the plan, and choose
-nothing themselves; it may be written by hand as well. The numbers are chosen by
-`microkernels/blocking.py` from the facts of the machine.
+Before: ``xsmm.brgemm.tile`` as raised. After: the same with ``plan`` (the numbers that
+decide how it is packed, blocked and multiplied) and the ``xsmm.brgemm.dispatch`` of
+that plan. Later passes and the emission of micro-kernels read the plan, and choose
+nothing themselves. A plan may also be written by hand. `microkernels/blocking.py`
+chooses the numbers from the facts of the machine.
 
-Where vectors of f32 multiply bf16 or f16, an A that programs compute is widened where
-it is computed, once for all products that read it: a copy would do it for each.
+If vectors of f32 multiply bf16 or f16, an A that programs compute is widened right
+after it is computed, once for all products that read it: a copy would widen it for each
+product.
 """
 
 from __future__ import annotations
@@ -22,13 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.dialects.base import constant_index, is_vector, operations_in
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder, Pass
-from xetl_cpu.dialect import (
-    BrgemmTileOp,
-    dispatch_of,
-    element_attribute,
-    element_name,
-    operand_shape,
-)
+from xetl_cpu import dialect
 from xetl_cpu.lowering.tiles import task_along_n
 from xetl_cpu.microkernels.blocking import Blocking, choose_blocking
 from xetl_cpu.targets import find_target
@@ -40,36 +35,37 @@ class PlanGemmPass(Pass):
 
     def rewrite(self, op: ModuleOp) -> None:
         machine, widened = find_target(self.target), dict[SSAValue, SSAValue]()
-        for product in operations_in(op, BrgemmTileOp):
+        for product in operations_in(op, dialect.BrgemmTileOp):
             if product.plan is None:
-                (m, n, _), dtype = product.shape(), element_name(product.b)
+                (m, n, _), dtype = product.shape(), dialect.element_name(product.b)
                 least = _columns_of_a_program(product)
                 plan = choose_blocking(machine, dtype, m, n, product.unsigned, least)
             else:
                 plan, problem = product.plan.data, product.plan.data.problem()
                 if problem is not None:
                     raise VerifyException(f"a plan cannot be followed: {problem}")
-            kernel = Builder.before(product).insert(dispatch_of(plan))
+            kernel = Builder.before(product).insert(dialect.dispatch_of(plan))
             kernel.name_hint = "kernel"
             a = product.a
             if _is_widened(product, plan):
                 if a not in widened:
                     type_ = VectorType(
-                        element_attribute(plan.compute), operand_shape(a)
+                        dialect.element_attribute(plan.compute),
+                        dialect.operand_shape(a),
                     )
                     widened[a] = Builder.after(a).insert(arith.ExtfOp(a, type_))
                 a = widened[a]
             Rewriter.replace_op(product, product.changed(a=a, plan=plan, kernel=kernel))
 
 
-def _is_widened(product: BrgemmTileOp, plan: Blocking) -> bool:
-    """Whether A is no memory of the user's, and is multiplied as a wider type."""
+def _is_widened(product: dialect.BrgemmTileOp, plan: Blocking) -> bool:
+    """Whether A is computed by the program, and is multiplied as a wider type."""
     is_computed = is_vector(product.a.type) and not plan.is_skinny
-    return is_computed and plan.compute == "f32" != element_name(product.a)
+    return is_computed and plan.compute == "f32" != dialect.element_name(product.a)
 
 
-def _columns_of_a_program(product: BrgemmTileOp) -> int | None:
-    """Those of the user's tile, where `grow-tiles` made a task of several programs."""
+def _columns_of_a_program(product: dialect.BrgemmTileOp) -> int | None:
+    """Return the columns of the user's tile, if `grow-tiles` merged programs."""
     task = task_along_n(product)
     some = None if task is None else task[1].owner
     return constant_index(some.rhs) if isinstance(some, arith.MuliOp) else None

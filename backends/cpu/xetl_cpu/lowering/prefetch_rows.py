@@ -1,4 +1,4 @@
-"""prefetch-rows: while a row is read again, the one below it is asked for.
+"""prefetch-rows: while a row is read again, the row below it is prefetched.
 
     scf.for %j = 0 to %n { load %X[%row, %j] }               # the largest element
     scf.for %j = 0 to %n { load %X[%row, %j] ; ... }         # exponentials, their sum
@@ -6,15 +6,15 @@
     scf.for %j = 0 to %n { load %X[%row, %j] }
     scf.for %j = 0 to %n { load %X[%row, %j] ; memref.prefetch %X[%row + 1, %j] ; ... }
 
-Why: the first loop over a row waits for L3, the others compute. Where L3 answers later
-than the instructions in flight take, nothing hides that: a softmax of 1024 x 1024 in
-f32 on one core of Granite Rapids takes 525 us in C, and 291 with the prefetches. Rows
-follow one another, in a tile and from program to program; behind the last one nothing
-faults.
+Why: the first loop over a row waits for L3, the others compute. If L3 answers later
+than out-of-order execution can hide, the latency is exposed: a softmax of 1024 x 1024
+in f32 on one core of Granite Rapids takes 525 us in C, and 291 with prefetches. Rows
+follow one another, in a tile and from program to program; a prefetch behind the last
+row does not fault.
 
 Before: loops, after ``widen-programs``.
-Left alone: machines whose L3 is near (`Costs.l3_latency`); rows that are read once,
-for which the processor's own prefetches are enough.
+Left alone: machines with a fast L3 (`Costs.l3_latency`); rows that are read once, for
+which hardware prefetches are enough.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from xetl_cpu.machine import LINE
 from xetl_cpu.targets import find_target
 
 _HIDDEN = 100
-"""Cycles of latency that the instructions in flight hide."""
+"""Cycles of latency that out-of-order execution hides."""
 
 _Row = tuple[SSAValue | tuple[SSAValue, ...], ...]
-"""A memref and the indices of one of its rows: values, or what they are sums of."""
+"""A memref and the indices of one row: values, or the operands of their sums."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PrefetchRowsPass(Pass):
 
 
 def _ask_in(block: Block, read: set[_Row], asked: set[_Row]) -> None:
-    """``read``: rows of earlier loops; ``asked``: those whose next is on its way."""
+    """Add prefetches. ``read``: rows of earlier loops; ``asked``: prefetched rows."""
     for op in block.ops:
         if isinstance(op, scf.IfOp):
             for region in op.regions:
@@ -68,7 +68,7 @@ def _ask_in(block: Block, read: set[_Row], asked: set[_Row]) -> None:
 
 
 def _loads(loop: scf.ForOp) -> dict[_Row, dict[int, vector.LoadOp]]:
-    """What a loop over columns loads of memory, a load for each line of a trip."""
+    """Return the rows that a loop over columns loads, with one load per cache line."""
     found: dict[_Row, dict[int, vector.LoadOp]] = {}
     number = loop.body.block.args[0]
     for op in loop.body.block.ops:
@@ -85,13 +85,13 @@ def _loads(loop: scf.ForOp) -> dict[_Row, dict[int, vector.LoadOp]]:
 
 
 def _terms(index: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
-    """Each loop has a sum of its own for the same row of a tile."""
+    """Return the operands of a sum: each loop computes the same row anew."""
     owner = index.owner
     return tuple(owner.operands) if isinstance(owner, arith.AddiOp) else index
 
 
 def _behind(column: SSAValue, number: SSAValue) -> int | None:
-    """How many columns behind the loop's counter; None: it is another one."""
+    """Return the distance of a column from the loop's counter; None if unknown."""
     if column is number:
         return 0
     add = column.owner

@@ -1,4 +1,4 @@
-"""What nobody needs any more leaves a loop: operations, and values it carries."""
+"""Removal of unused operations and unused carried values from loops."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from xetl.analysis.memory import acts
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import PrefetchTileOp
 from xetl.ir.builder import Builder, move_to_end
+from xetl.worklist import Worklist
 
 
 def prune_loop(loop: scf.ForOp) -> None:
-    """Drop what leads to no used result of the loop and to no effect.
+    """Remove operations and carried values that no used result or effect depends on.
 
-    Prefetches count as nothing: what they ask for was for what has left the loop.
+    Prefetches do not count as effects: they were for loads that have left the loop.
     """
     body = loop.body.block
     *_, last = body.ops
@@ -29,34 +30,29 @@ def prune_loop(loop: scf.ForOp) -> None:
 
 
 def _needed(loop: scf.ForOp, last: Operation) -> tuple[set[Operation], set[int]]:
-    """All that results in use and effects depend on: operations, and carried values."""
+    """Return all operations and carried values that used results and effects need."""
     body = loop.body.block
-    operations, carried = set[Operation](), set[int]()
     acting = [op for op in body.ops if acts(op) and not isinstance(op, PrefetchTileOp)]
-    waiting: list[Operation | int] = [op for op in acting if op is not last]
+    waiting = Worklist[Operation | int](op for op in acting if op is not last)
     waiting += [number for number, each in enumerate(loop.results) if each.first_use]
-    while waiting:
-        each = waiting.pop()
-        if each in operations or each in carried:
-            continue
+    for each in waiting:
         if isinstance(each, Operation):
-            operations.add(each)
             values = [value for inner in each.walk() for value in inner.operands]
         else:
-            carried.add(each)
             values = [last.operands[each]]
         for value in values:
             owner = value.owner
             if isinstance(value, BlockArgument):
                 if owner is body and value.index > 0:
-                    waiting.append(value.index - 1)
+                    waiting += [value.index - 1]
             elif isinstance(owner, Operation) and owner.parent is body:
-                waiting.append(owner)
-    return operations, carried
+                waiting += [owner]
+    operations = {each for each in waiting.seen if isinstance(each, Operation)}
+    return operations, {each for each in waiting.seen if isinstance(each, int)}
 
 
 def _rebuild(loop: scf.ForOp, last: Operation, kept: list[int]) -> None:
-    """The same loop without the carried values that are not ``kept``."""
+    """Rebuild the loop with only the carried values of ``kept``."""
     old, build = loop.body.block, Builder.before(loop)
     inits = [loop.init_args[i] for i in kept]
     new = build.for_loop(loop.lower_bound, loop.upper_bound, loop.step, inits)

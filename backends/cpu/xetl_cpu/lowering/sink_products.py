@@ -1,4 +1,4 @@
-"""sink-products: a product stands right before the store that takes it.
+"""sink-products: a product moves right before the store that takes its result.
 
     %c = xsmm.brgemm.tile ...
     %t = init_tile %out[%row, %col]
@@ -10,8 +10,8 @@
     %h = arith.truncf %c
     store_tile %h, %t
 
-Then it is known where the result goes when the product is lowered, and the micro-kernel
-can store it from registers.
+Then the destination of the result is known when the product is lowered, and the
+micro-kernel can store it from registers.
 
 Before: stage ``xsmm``.  Left alone: products with other readers than a cast and a
 store, or with operations in between that may write memory.

@@ -1,7 +1,8 @@
-"""What of a program belongs to its number, so that neighbours can become one program.
+"""The values of a program that depend on its number, so that programs can be merged.
 
-`grow-tiles` does it. Tiles and vectors that begin at ``number * extent``, and what is
-computed of them column by column, or row by row, are as many times as long then.
+`grow-tiles` merges neighbouring programs. Tiles and vectors that start at ``number *
+extent``, and values that are computed from them column by column (or row by row),
+become several times as long.
 """
 
 from __future__ import annotations
@@ -9,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    MemRefType,
-    StridedLayoutAttr,
-    VectorType,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -41,18 +37,19 @@ _ACCESSES = (xetile.LoadTileOp, xetile.StoreTileOp)
 
 
 class Slices:
-    """What of a program belongs to its number, and along which dimension.
+    """The values of a program that depend on its number, and along which dimension.
 
     Attributes:
-        extent: of a tile; 0: nobody knows where the program's tiles begin.
-        first: the number times the extent.
-        starts: this, also in other types.
-        dims: of tiles and vectors, from the end: -1 or -2.
-        rests: how far matrices reach from where the tiles begin.
+        extent: of a tile; 0: it is unknown where the program's tiles start.
+        first: the products of number and extent.
+        starts: these, and casts of them.
+        dims: the dimension of tiles and vectors, from the end: -1 or -2.
+        rests: how far matrices reach from where the tiles start.
         repeated: operands that are equal for all programs, or count up with them.
-        products: of tiles; with each, its dimension.
-        accesses: loads and stores of tiles; the same, None: of others.
-        loops: that carry such vectors.
+        products: products of tiles, with the dimension of each.
+        accesses: loads and stores of tiles, with the dimension of each; None:
+            independent.
+        loops: loops that carry such vectors.
     """
 
     def __init__(self, number: SSAValue) -> None:
@@ -67,7 +64,7 @@ class Slices:
         self.loops: list[scf.ForOp] = []
 
     def follow(self, op: Operation) -> bool:
-        """Note what becomes of an operation; False: programs cannot become one."""
+        """Record what an operation computes; False: programs cannot be merged."""
         own = self.dims.keys() | self.starts | self.limits
         known = [v for v in op.operands if v in own]
         if isinstance(op, scf.ForOp):
@@ -96,7 +93,7 @@ class Slices:
 
     @property
     def stores(self) -> list[xetile.StoreTileOp]:
-        """Of tiles."""
+        """The stores of tiles."""
         return [op for op in self.accesses if isinstance(op, xetile.StoreTileOp)]
 
     def _follow_store(self, op: xetile.StoreTileOp) -> bool:
@@ -108,7 +105,7 @@ class Slices:
         return bool(init.mixed_sizes or is_known) and self._agree(op, dim)
 
     def _follow_loop(self, loop: scf.ForOp) -> bool:
-        """Whether rows that it carries can be longer, by trips that are the same."""
+        """Whether carried rows can be longer, with the same iterations of the loop."""
         own = self.dims.keys() | self.starts | self.limits
         bounds = loop.lower_bound, loop.upper_bound, loop.step
         rows = [is_vector(each.type) for each in loop.results]
@@ -122,19 +119,19 @@ class Slices:
         return begins and all(map(self.follow, body)) and self._agree(end, -1)
 
     def _is_start(self, op: Operation) -> bool:
-        """Whether it says where the tiles of a program start, in another type."""
+        """Whether it casts or broadcasts the start of a program's tiles."""
         is_cast = isinstance(op, arith.IndexCastOp) or _is_spread(op)
         return is_cast and op.operands[0] in self.starts
 
     def _is_limit(self, op: Operation) -> bool:
-        """Whether it says how far a matrix, or the farthest, reaches from the start."""
+        """Whether it is how far a matrix, or the farthest, reaches from the start."""
         if isinstance(op, arith.SubiOp) and op.operands[1] in self.first:
             self.rests.append(op)
             return op.operands[0] not in self.starts | self.limits
         return isinstance(op, arith.MaxsiOp) and self.limits.issuperset(op.operands)
 
     def _dim(self, op: Operation, known: Sequence[SSAValue]) -> int | None:
-        """The dimension of a result."""
+        """Return the dimension of a result, or None."""
         if isinstance(op, xetile.InitTileOp):
             return self._dim_of_tile(op)
         if isinstance(op, BrgemmTileOp):
@@ -171,7 +168,7 @@ class Slices:
     def _dim_of_product(
         self, op: BrgemmTileOp, known: Sequence[SSAValue]
     ) -> int | None:
-        """Of rows, which A has, or columns, which B has; before there is a plan."""
+        """Return that of the rows, if A has it, or of the columns, if B has it."""
         ways = (
             (-2, op.a, -2 if op.trans_a is None else -1, op.rows),
             (-1, op.b, -1 if op.trans_b is None else -2, op.cols),
@@ -186,7 +183,7 @@ class Slices:
         return None
 
     def _dim_of_numbers(self, op: Operation) -> int | None:
-        """Of the columns that a program's tiles have in the matrix."""
+        """Return that of the column numbers of a program's tiles in the matrix."""
         (result,), (first, other) = op.results, op.operands
         self.repeated += [(op, n, _long_dim(result)) for n in (0, 1)]
         numbers = (other if first in self.starts else first).owner
@@ -197,14 +194,14 @@ class Slices:
         return _long_dim(result) if is_row and counts else None
 
     def _dim_of_cast(self, op: vector.ShapeCastOp) -> int | None:
-        """Of a row or column in another shape."""
+        """Return that of a row or column in another shape."""
         sizes = {prod(shape_of(each.type)) for each in (*op.operands, *op.results)}
         return _long_dim(op.result) if sizes == {self.extent} != {1} else None
 
     def _agree(
         self, op: Operation, dim: int, among: Sequence[SSAValue] | None = None
     ) -> bool:
-        """Whether all operands can grow along the same dimension; it is noted."""
+        """Whether all operands can grow along one dimension; record those to repeat."""
         for number, each in enumerate(op.operands):
             if among is not None and each not in among:
                 continue
@@ -217,7 +214,7 @@ class Slices:
         return True
 
     def _is_repeated(self, value: SSAValue, dim: int) -> bool:
-        """Whether a value is the same all along a dimension, and is made of such."""
+        """Whether a value and all its operands are constant along a dimension."""
         op, shape = value.owner, shape_of(value.type)
         if value in self.starts or value in self.dims or len(shape) != 2:
             return False
@@ -232,7 +229,7 @@ class Slices:
         return all(self._is_repeated(v, dim) for v in op.operands if is_vector(v.type))
 
     def lies_along(self, tile: SSAValue) -> bool:
-        """Whether a tile's elements of one row are neighbours in memory."""
+        """Whether elements along the tile's dimension are adjacent in memory."""
         init = tile.owner
         if tile not in self.dims or not isinstance(init, xetile.InitTileOp):
             return False
@@ -242,7 +239,7 @@ class Slices:
         return len(strides) == 2 and strides[self.dims[tile]] == 1
 
     def grow(self, times: int) -> None:
-        """Make all values so many times as large."""
+        """Make all recorded values ``times`` times as long."""
         made: dict[tuple[SSAValue, int], SSAValue] = {}
 
         def larger(value: SSAValue, dim: int) -> SSAValue:
@@ -257,7 +254,7 @@ class Slices:
 
 
 def starts_of(number: SSAValue) -> tuple[list[SSAValue], int]:
-    """A program's number times the extent of its tiles, and this; 0: it is not so."""
+    """Return products of a program's number and a tile's extent, and this; 0: none."""
     users = [use.operation for use in number.uses]
     products = [op for op in users if isinstance(op, arith.MuliOp)]
     if not products:
@@ -270,19 +267,19 @@ def starts_of(number: SSAValue) -> tuple[list[SSAValue], int]:
 
 
 def _longer(type_: Attribute, dim: int, times: int) -> Attribute:
-    """The type of a tile or a vector that is so many times as long along ``dim``."""
+    """Return the type of a tile or vector that is longer along ``dim``."""
     shape = list(shape_of(type_))
     shape[dim] *= times
     if isinstance(type_, xetile.TileType):
         return type_.replace(shape)
     assert is_vector(type_)
-    return VectorType(type_.element_type, shape)
+    return builtin.VectorType(type_.element_type, shape)
 
 
 def _repeated(
     value: SSAValue, dim: int, times: int, larger: Callable[[SSAValue, int], SSAValue]
 ) -> SSAValue:
-    """What is the same along ``dim``, or the numbers of its elements, longer."""
+    """Return a longer value: one constant along ``dim``, or numbers of elements."""
     op, build = value.owner, Builder.after(value)
     type_ = _longer(value.type, dim, times)
     if isinstance(op, arith.ConstantOp):
@@ -310,11 +307,11 @@ def _repeated(
 def spread(
     loop: scf.ParallelOp, number: SSAValue, slices: Slices, times: Index
 ) -> Place:
-    """Fewer programs, farther apart; they store nothing behind the last one.
+    """Run fewer programs at larger distances; they store nothing behind the last one.
 
-    ``times``: programs that become one. If it is computed, each ends where the next
-    begins. Who computes ``number`` has divided the grid by it already. Returns where
-    one begins and ends now.
+    ``times`` is the number of programs that are merged. If it is computed, each merged
+    program ends where the next one starts. If ``number`` is computed, the caller has
+    already divided the grid by it. Return where a merged program starts and ends.
     """
     extent, build = slices.extent, Builder.before(loop)
     inner, end = Builder.after(number), None
@@ -347,7 +344,7 @@ def spread(
 
 
 def _end_tiles(slices: Slices, end: Index) -> None:
-    """Nothing is stored behind ``end``; a loop computes all it loads: nor is that."""
+    """End matrices at ``end``: nothing is stored behind it, nor loaded by loops."""
     for op, dim in slices.accesses.items():
         is_computed = slices.loops or isinstance(op, xetile.StoreTileOp)
         init = op.tile.owner
@@ -360,14 +357,14 @@ def _end_tiles(slices: Slices, end: Index) -> None:
 
 
 def _sized(init: xetile.InitTileOp) -> xetile.InitTileOp:
-    """The tile itself says how large its matrix is, where the type did."""
+    """Return the tile with sizes of its matrix as operands instead of in the type."""
     if init.mixed_sizes:
         return init
     type_ = memref_type(init.source)
     strides = [each or 0 for each in strides_of(type_) or ()]
-    sizes, layout = type_.get_shape(), StridedLayoutAttr(strides)
-    loose = MemRefType(
-        type_.element_type, [DYNAMIC_INDEX] * 2, layout, type_.memory_space
+    sizes, layout = type_.get_shape(), builtin.StridedLayoutAttr(strides)
+    loose = builtin.MemRefType(
+        type_.element_type, [builtin.DYNAMIC_INDEX] * 2, layout, type_.memory_space
     )
     matrix = Builder.before(init).insert(memref.CastOp(init.source, loose))
     tile, where = init.result.type, init.location
@@ -379,12 +376,12 @@ def _sized(init: xetile.InitTileOp) -> xetile.InitTileOp:
 
 
 def _is_spread(op: object) -> bool:
-    """Whether this makes a vector of a scalar."""
+    """Whether this broadcasts a scalar to a vector."""
     return isinstance(op, vector.BroadcastOp) and not is_vector(op.source.type)
 
 
 def shape_of(type_: Attribute) -> Sequence[int]:
-    """Of a tile or a vector."""
+    """Return the shape of a tile or a vector."""
     if isinstance(type_, xetile.TileType):
         return type_.shape
     assert is_vector(type_)
@@ -392,7 +389,7 @@ def shape_of(type_: Attribute) -> Sequence[int]:
 
 
 def _long_dim(value: SSAValue) -> int:
-    """The dimension of a row or column that has its elements, from the end."""
+    """Return the dimension, from the end, along which a row or column is long."""
     return -1 if shape_of(value.type)[-1] > 1 else -2
 
 

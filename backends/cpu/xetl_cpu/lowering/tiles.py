@@ -1,8 +1,7 @@
-"""Tiles as memory: the matrix behind a tile, its bounds, who may alias whom.
+"""Facts about tiles: the matrix behind a tile, its bounds, aliases of its memory.
 
-And what numbers them: programs' numbers and counters of loops.
-
-How much of a value anybody reads: what a store drops need not be computed.
+Also facts about indices (the numbers of programs, the counters of loops), and how much
+of a value its readers need: elements that a store drops need not be computed.
 """
 
 from __future__ import annotations
@@ -16,35 +15,20 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis import affine, memory
 from xetl.analysis.affine import dominates, is_defined_outside
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, is_memref, is_vector, vector_type
 from xetl.dialects.upstream import arith, func, memref, scf
 from xetl.dialects.upstream.xegpu import FenceOp
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreScatterOp,
-    StoreTileOp,
-    UpdateTileOffsetOp,
-    unmoved,
-)
 from xetl.ir.builder import Builder, move_before
-from xetl_cpu.dialect import (
-    BarrierOp,
-    BrgemmTileOp,
-    ConstantMemoryOp,
-    FibersOp,
-    ViewAddressOp,
-    element_name,
-)
+from xetl.worklist import Worklist
+from xetl_cpu import dialect
 from xetl_cpu.microkernels.arithmetic import Arithmetic, choose_arithmetic
 from xetl_cpu.targets import Target
 
 PIECES = "xetl.pieces"
-"""Of a loop: a task does its columns so many at a time (`trips.py`)."""
+"""Marks a loop in which a task computes its columns in pieces (`trips.py`)."""
 
-_WRITERS = (StoreTileOp, StoreScatterOp, AtomicRmwTileOp)
+_WRITERS = (xetile.StoreTileOp, xetile.StoreScatterOp, xetile.AtomicRmwTileOp)
 
 
 _VIEWS = (
@@ -58,22 +42,22 @@ _VIEWS = (
 
 
 def is_non_negative(value: Index) -> bool:
-    """Whether an index is known to be 0 or more; programs' numbers and the grid are."""
+    """Whether an index is known to be 0 or more, as programs' numbers are."""
     return affine.is_non_negative(value, _is_size)
 
 
 def _is_size(value: BlockArgument) -> bool:
-    """Programs' numbers, and sizes of the grid: the loop over programs ends there."""
+    """Whether this is the number of a program or a size of the grid."""
     parent = value.block.parent_op()
     if isinstance(parent, func.FuncOp):
         users = [use.operation for use in value.uses]
         loops = [op for op in users if isinstance(op, scf.ParallelOp)]
         return any(value in loop.upper_bounds for loop in loops)
-    return isinstance(parent, scf.ParallelOp | FibersOp)
+    return isinstance(parent, scf.ParallelOp | dialect.FibersOp)
 
 
-def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:
-    """Rows and columns of the matrix a tile lies in; None where nobody says them."""
+def tile_sizes(init: xetile.InitTileOp) -> Sequence[SSAValue | int] | None:
+    """Return the rows and columns of the matrix of a tile; None if they are unknown."""
     sizes = init.mixed_sizes
     if sizes:
         return sizes
@@ -84,15 +68,15 @@ def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:
 
 
 def tile_like(
-    init: InitTileOp,
+    init: xetile.InitTileOp,
     *,
     source: SSAValue | None = None,
     offsets: Sequence[Index] | None = None,
     sizes: Sequence[Index] | None = None,
     strides: Sequence[Index] | None = None,
-) -> InitTileOp:
-    """The tile of ``init`` at other offsets, or of another matrix, of other sizes."""
-    return InitTileOp(
+) -> xetile.InitTileOp:
+    """Return a tile like ``init``, with other offsets, or of another matrix or size."""
+    return xetile.InitTileOp(
         init.source if source is None else source,
         init.mixed_offsets if offsets is None else offsets,
         init.result.type,
@@ -102,37 +86,35 @@ def tile_like(
     )
 
 
-def origin(tile: SSAValue) -> InitTileOp | None:
-    """The ``init_tile`` that made a tile, through updates of its offset."""
-    owner = unmoved(tile)[0].owner
-    return owner if isinstance(owner, InitTileOp) else None
+def origin(tile: SSAValue) -> xetile.InitTileOp | None:
+    """Return the ``init_tile`` that made a tile before any updates of its offset."""
+    owner = xetile.unmoved(tile)[0].owner
+    return owner if isinstance(owner, xetile.InitTileOp) else None
 
 
 def dims_moved(tile: SSAValue, by: Callable[[Index], bool]) -> set[int] | None:
-    """Dimensions along which a tile moves ``by`` such steps; None: nobody knows."""
-    moved, seen, pending = set[int](), set[SSAValue](), [tile]
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
+    """Return the dimensions whose update steps pass ``by``; None if that is unknown."""
+    moved, waiting = set[int](), Worklist([tile])
+    for value in waiting:
         for use in value.uses:
             user = use.operation
-            if isinstance(user, LoadTileOp | StoreTileOp | PrefetchTileOp):
+            if isinstance(
+                user, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
+            ):
                 continue
-            if isinstance(user, UpdateTileOffsetOp):
+            if isinstance(user, xetile.UpdateTileOffsetOp):
                 moved |= {n for n, step in enumerate(user.mixed_offsets) if by(step)}
-                pending.append(user.result)
+                waiting += [user.result]
                 continue
             carried = _carried(user, use.index)
             if carried is None:
                 return None
-            pending += carried
+            waiting += carried
     return moved
 
 
 def _carried(user: Operation, index: int) -> list[SSAValue] | None:
-    """What a loop makes of the operand number ``index`` of its head or its yield."""
+    """Return the values that a loop makes of operand ``index`` of its head or yield."""
     loop = user.parent_op() if isinstance(user, scf.YieldOp) else user
     if not isinstance(loop, scf.ForOp):
         return None
@@ -142,15 +124,15 @@ def _carried(user: Operation, index: int) -> list[SSAValue] | None:
     return [loop.body.block.args[1 + number], loop.results[number]]
 
 
-def task_along_n(op: BrgemmTileOp) -> tuple[SSAValue, SSAValue] | None:
-    """The number of a task of several programs, and how many columns each task has.
+def task_along_n(op: dialect.BrgemmTileOp) -> tuple[SSAValue, SSAValue] | None:
+    """Return the number of a task of several programs, and the columns of each task.
 
-    None: `grow-tiles` made none along n. Such a task begins at ``number * columns`` of
-    b, or at a piece behind (`trips.py`), and no more than ``min(%cols, %columns)`` of
-    its columns are read.
+    Return None if `grow-tiles` made no such tasks along n. The task starts at column
+    ``number * columns`` of b, or at a piece behind that (`trips.py`). At most
+    ``min(%cols, %columns)`` of its columns are read.
     """
     init, limit = op.b.owner, None if op.cols is None else op.cols.owner
-    if not isinstance(init, InitTileOp) or not isinstance(limit, arith.MinsiOp):
+    if not isinstance(init, xetile.InitTileOp) or not isinstance(limit, arith.MinsiOp):
         return None
     offset = init.mixed_offsets[1 if op.trans_b is None else 0]
     product = offset.owner if isinstance(offset, SSAValue) else None
@@ -162,11 +144,11 @@ def task_along_n(op: BrgemmTileOp) -> tuple[SSAValue, SSAValue] | None:
     return (number, columns) if columns in limit.operands else None
 
 
-def piece_along_n(op: BrgemmTileOp) -> SSAValue | None:
-    """Columns of a task before those of a trip, if it does its columns in such."""
+def piece_along_n(op: dialect.BrgemmTileOp) -> SSAValue | None:
+    """Return the columns before this piece, if a task goes through its columns so."""
     loop = op.parent_op()
     init = op.b.owner
-    if not isinstance(loop, scf.ForOp) or not isinstance(init, InitTileOp):
+    if not isinstance(loop, scf.ForOp) or not isinstance(init, xetile.InitTileOp):
         return None
     offset = init.mixed_offsets[1 if op.trans_b is None else 0]
     total = offset.owner if isinstance(offset, SSAValue) else None
@@ -175,9 +157,9 @@ def piece_along_n(op: BrgemmTileOp) -> SSAValue | None:
     return counter if is_sum and PIECES in loop.attributes else None
 
 
-def on_tiles(product: BrgemmTileOp, target: Target) -> Arithmetic | None:
-    """How AMX computes a product, if it does."""
-    how = choose_arithmetic(target, element_name(product.a), product.unsigned)
+def on_tiles(product: dialect.BrgemmTileOp, target: Target) -> Arithmetic | None:
+    """Return how AMX computes a product; None if AMX does not compute it."""
+    how = choose_arithmetic(target, dialect.element_name(product.a), product.unsigned)
     return how if how.instruction == "amx" else None
 
 
@@ -188,11 +170,11 @@ def is_streamable(tile: SSAValue) -> bool:
         return False
     if tile_sizes(init) is None or not is_memref(init.source.type):
         return False
-    ops = (init, *unmoved(tile)[1])
+    ops = (init, *xetile.unmoved(tile)[1])
     return all(is_non_negative(offset) for op in ops for offset in op.mixed_offsets)
 
 
-def loads_zero_padded(load: LoadTileOp) -> bool:
+def loads_zero_padded(load: xetile.LoadTileOp) -> bool:
     """True for a load of one rank-2 vector whose outside reads as zero."""
     if len(load.results) != 1 or vector_type(load.results[0]).get_num_dims() != 2:
         return False
@@ -203,7 +185,7 @@ def loads_zero_padded(load: LoadTileOp) -> bool:
 
 
 def writes_between(first: Operation, last: Operation) -> bool:
-    """True if an operation between two of one block may write memory."""
+    """True if an operation between two operations of one block may write memory."""
     op = first.next_op
     while op is not None and op is not last:
         if any(may_write(inner) for inner in op.walk()):
@@ -213,22 +195,23 @@ def writes_between(first: Operation, last: Operation) -> bool:
 
 
 def may_write(op: Operation) -> bool:
-    """True for operations that write memory, or let others write it.
+    """True for operations that write memory, or let other threads write it.
 
-    ``gpu.barrier`` is none: a program is one thread here, in program order anyway.
+    ``gpu.barrier`` is not among them: here a program is one thread, and its accesses
+    are in program order anyway.
     """
-    plain = (memref.StoreOp, memref.AtomicRmwOp, BarrierOp, FenceOp)
+    plain = (memref.StoreOp, memref.AtomicRmwOp, dialect.BarrierOp, FenceOp)
     return isinstance(op, (*_WRITERS, *plain))
 
 
 def root(base: SSAValue) -> SSAValue:
-    """The memref (or address) a view was made from."""
+    """Return the memref (or address) that a view was made from."""
     while isinstance(base.owner, _VIEWS):
         base = base.owner.operands[0]
-    if isinstance(base.owner, ViewAddressOp):
+    if isinstance(base.owner, dialect.ViewAddressOp):
         address = base.owner.address.owner
         while isinstance(address, arith.SelectOp | arith.AddiOp):
-            # A copy, or what it is a copy of: a place in an array.
+            # A select of a copy or its source, or a place in an array.
             is_sum = isinstance(address, arith.AddiOp)
             address = address.operands[0 if is_sum else 2].owner
         if isinstance(address, memref.ExtractAlignedPointerAsIndexOp):
@@ -237,13 +220,13 @@ def root(base: SSAValue) -> SSAValue:
 
 
 def tile_root(tile: SSAValue) -> SSAValue | None:
-    """The array behind a tile, None when it cannot be told."""
+    """Return the array behind a tile; None if it is unknown."""
     init = origin(tile)
     return None if init is None else root(init.source)
 
 
 def written_root(op: Operation) -> SSAValue | None:
-    """The array an operation writes, None when it cannot be told."""
+    """Return the array that an operation writes; None if it is unknown."""
     if isinstance(op, _WRITERS):
         return tile_root(op.tile)
     if isinstance(op, memref.StoreOp | memref.AtomicRmwOp):
@@ -252,8 +235,11 @@ def written_root(op: Operation) -> SSAValue | None:
 
 
 def may_alias(left: SSAValue | None, right: SSAValue | None) -> bool:
-    """Whether one may write what the other reads; nobody writes constants."""
-    if any(each and isinstance(each.owner, ConstantMemoryOp) for each in (left, right)):
+    """Whether a write to one may change the other; constants are never written."""
+    if any(
+        each and isinstance(each.owner, dialect.ConstantMemoryOp)
+        for each in (left, right)
+    ):
         return False
     return memory.may_alias(left, right)
 
@@ -267,18 +253,17 @@ def sources_of(
     is_source: Callable[[BlockArgument], bool],
     may_be_copied: Callable[[Operation], bool],
 ) -> set[BlockArgument] | None:
-    """The block arguments of the loop's body that values depend on.
+    """Return the block arguments in the loop that values depend on.
 
-    None where they depend on what cannot be computed again elsewhere: an argument that
-    ``is_source`` refuses, or an operation that ``may_be_copied`` refuses.
+    Return None if the values cannot be computed again elsewhere, because they depend on
+    an argument that ``is_source`` refuses or an operation that ``may_be_copied``
+    refuses.
     """
-    found, seen = set[BlockArgument](), set[SSAValue]()
-    pending = [value for value in values if isinstance(value, SSAValue)]
-    while pending:
-        value = pending.pop()
-        if value in seen or is_defined_outside(value, loop):
+    found = set[BlockArgument]()
+    waiting = Worklist(value for value in values if isinstance(value, SSAValue))
+    for value in waiting:
+        if is_defined_outside(value, loop):
             continue
-        seen.add(value)
         if isinstance(value, BlockArgument):
             if not is_source(value):
                 return None
@@ -288,27 +273,27 @@ def sources_of(
         assert isinstance(op, Operation)
         if not may_be_copied(op):
             return None
-        pending += op.operands
+        waiting += op.operands
     return found
 
 
 def counters_of(
     values: Iterable[Index], loop: scf.ParallelOp
 ) -> set[BlockArgument] | None:
-    """Programs' numbers and counters that index values and views depend on.
+    """Return the programs' numbers and counters that index values and views depend on.
 
-    None where they depend on what cannot be computed again elsewhere.
+    Return None if the values cannot be computed again elsewhere.
     """
     return sources_of(values, loop, lambda each: is_counter(each, loop), _is_copied)
 
 
 def is_invariant(values: Iterable[Index], loop: Operation) -> bool:
-    """Whether index values and views are the same in all trips of a loop."""
+    """Whether index values and views are the same in all iterations of a loop."""
     return sources_of(values, loop, lambda _: False, _is_copied) is not None
 
 
 def is_counter(value: BlockArgument, loop: scf.ParallelOp) -> bool:
-    """True for a program's number, and for the counter of a loop in the program."""
+    """True for the number of a program and for the counter of a loop in the program."""
     owner = value.block.parent_op()
     return owner is loop or (isinstance(owner, scf.ForOp) and value.index == 0)
 
@@ -325,18 +310,19 @@ class Demand(NamedTuple):
 
 
 def demanded_extent(value: SSAValue, before: Operation, build: Builder) -> Demand:
-    """The part of a rank-2 value that its readers use, known before ``before``.
+    """Return the part of a rank-2 value that its readers use, as known at ``before``.
 
-    Elementwise operations read what their readers read; a store reads what lies
-    inside its matrix; anything else reads all. ``build`` inserts before ``before``.
+    Elementwise operations read the elements that their readers read. A store reads the
+    elements inside its matrix. All other operations read all elements. ``build``
+    inserts before ``before``.
     """
-    stores: list[StoreTileOp] = []
+    stores: list[xetile.StoreTileOp] = []
     if not _only_stored(value, stores) or not stores:
         return Demand()
     places: list[tuple[Sequence[Index], Sequence[Index]]] = []
     for store in stores:
         init = store.tile.owner
-        if not isinstance(init, InitTileOp) or init.indices is not None:
+        if not isinstance(init, xetile.InitTileOp) or init.indices is not None:
             return Demand()
         sizes, offsets = tile_sizes(init), init.mixed_offsets[-2:]
         if sizes is None or not _stand_before((*sizes, *offsets), before):
@@ -352,13 +338,12 @@ def demanded_extent(value: SSAValue, before: Operation, build: Builder) -> Deman
 
 
 def _stand_before(values: Iterable[Index], place: Operation) -> bool:
-    """Let index values stand before ``place``, if what computes them may."""
+    """Move the code of index values before ``place`` if it can stand there."""
     late = set[Operation]()
-    waiting = [value for value in values if isinstance(value, SSAValue)]
-    while waiting:
-        value = waiting.pop()
+    waiting = Worklist(value for value in values if isinstance(value, SSAValue))
+    for value in waiting:
         op = value.owner
-        if dominates(value, place) or op in late:
+        if dominates(value, place):
             continue
         if not isinstance(op, Operation) or op.parent is not place.parent:
             return False
@@ -371,10 +356,10 @@ def _stand_before(values: Iterable[Index], place: Operation) -> bool:
     return True
 
 
-def _only_stored(value: SSAValue, stores: list[StoreTileOp]) -> bool:
+def _only_stored(value: SSAValue, stores: list[xetile.StoreTileOp]) -> bool:
     for use in value.uses:
         op = use.operation
-        if isinstance(op, StoreTileOp) and use.index == 0:
+        if isinstance(op, xetile.StoreTileOp) and use.index == 0:
             stores.append(op)
         elif not _is_elementwise(op, value) or not _only_stored(op.results[0], stores):
             return False
@@ -389,17 +374,19 @@ def _is_elementwise(op: Operation, value: SSAValue) -> bool:
     return is_vector(new) and new.get_shape() == old.get_shape()
 
 
-def way_to_store(product: BrgemmTileOp) -> tuple[list[Operation], StoreTileOp] | None:
-    """A product, perhaps a cast, and the store behind them, if nobody else reads."""
+def way_to_store(
+    product: dialect.BrgemmTileOp,
+) -> tuple[list[Operation], xetile.StoreTileOp] | None:
+    """Return a product, perhaps a cast, and the store of it, if nothing else reads."""
     way: list[Operation] = [product]
     reader = only_reader(product.result)
     if isinstance(reader, arith.TruncfOp):
         way.append(reader)
         reader = only_reader(reader.results[0])
-    return (way, reader) if isinstance(reader, StoreTileOp) else None
+    return (way, reader) if isinstance(reader, xetile.StoreTileOp) else None
 
 
 def only_reader(value: SSAValue) -> Operation | None:
-    """What reads a value, if that is one operation, once."""
+    """Return the operation that reads a value, if the value has exactly one use."""
     readers = [use.operation for use in value.uses]
     return readers[0] if len(readers) == 1 else None

@@ -1,4 +1,4 @@
-"""A task whose result is computed with goes through its columns piece by piece.
+"""Tasks whose products are read by other computations compute their columns in pieces.
 
     scf.parallel (%x, %y) ... {
       %n = arith.muli %y, %stride
@@ -15,9 +15,9 @@
       }
     }
 
-Why: sums that are computed with stand in memory, and should stay in a cache; but tiles
-of AMX want a copy of A, which costs as much as two panels of B, so that tasks should be
-wide.  What does not depend on the column stays in front of the loop, and so does the
+Why: sums that are read by further computation are in memory and should stay in a cache.
+But AMX tiles need a copy of A, which costs as much as two panels of B, so tasks should
+be wide. Code that does not depend on the column stays before the loop, and so does the
 copy (`loops/kept_copies.py`).
 """
 
@@ -36,14 +36,14 @@ from xetl_cpu.lowering.tiles import PIECES
 
 
 class Place(NamedTuple):
-    """Where the columns of a task begin and end."""
+    """The first column of a task, and the end of its columns."""
 
     start: SSAValue
     end: SSAValue
 
 
 def may_go_in_trips(loop: scf.ParallelOp, starts: set[SSAValue]) -> bool:
-    """Whether what depends on no column may stand before all that does."""
+    """Whether all code that does not depend on the column can stand before the rest."""
     moved = dependents(loop, starts)
     stores = [op for op in moved if isinstance(op, StoreTileOp)]
     *kept, _ = [op for op in loop.body.block.ops if op not in moved]
@@ -52,7 +52,7 @@ def may_go_in_trips(loop: scf.ParallelOp, starts: set[SSAValue]) -> bool:
 
 
 def go_in_trips(loop: scf.ParallelOp, place: Place, step: int) -> None:
-    """Let each task do ``step`` columns, then those beside them."""
+    """Let each task compute ``step`` columns at a time, in a loop."""
     own = place.end.owner
     assert isinstance(own, Operation)
     ends = {own, *(v.owner for v in own.operands)}
@@ -73,7 +73,7 @@ def go_in_trips(loop: scf.ParallelOp, place: Place, step: int) -> None:
 
 
 def dependents(loop: scf.ParallelOp, starts: set[SSAValue]) -> list[Operation]:
-    """What depends on such values, in order; of the program's own operations."""
+    """Return the operations of the program that depend on ``starts``, in order."""
     known, found = {*starts}, list[Operation]()
     for op in loop.body.block.ops:
         if any(v in known for inner in op.walk() for v in inner.operands):

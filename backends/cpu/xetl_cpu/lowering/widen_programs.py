@@ -1,4 +1,4 @@
-"""widen-programs: neighbouring programs become one, which goes on along each row.
+"""widen-programs: neighbouring programs become one, which computes whole rows.
 
     scf.parallel (%x, %y) = ... to (%gx, %gy) {
       scf.for %row = 0 to %rows(%x) { A(%x, %y, %row) }
@@ -11,14 +11,14 @@
       }
     }
 
-Why: a tile is what the kernel's author finds handy, not what memory likes.  A tile of
-64 x 64 of a large matrix touches 64 pages for 256 bytes of each; rows that are a power
-of two apart push one another out of the caches before they are done (4096 x 4096 in
-f32, one core of Zen 4: an addition takes half the time).
+Why: the author of a kernel chooses tiles that are handy, not tiles that suit memory. A
+tile of 64 x 64 of a large matrix touches 64 pages for 256 bytes of each; rows that are
+a power of two apart evict one another from the caches before they are used up (4096 x
+4096 in f32, one core of Zen 4: an addition takes half the time).
 
-Before: loops, after ``order-programs``: the fastest number is the one that is widened.
-Left alone: programs that do more than one loop over rows, or keep anything from row to
-row; rows that the fastest number chooses.
+Before: loops, after ``order-programs``: programs are merged along the fastest number.
+Left alone: programs that do more than one loop over rows, or carry values from row to
+row; rows whose bounds depend on the fastest number.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from xetl_cpu.lowering.order_programs import order_of
 from xetl_cpu.lowering.trips import dependents
 
 _TASKS = 8
-"""For each of several threads at least: so that none waits long for the last one."""
+"""Tasks for each of several threads, at least: the last one must not take long."""
 
 IS_PROGRAMS = "xetl.programs"
-"""Marks the loop over programs: how many they are is known at run time only."""
+"""Marks the loop over merged programs: their count is known only at run time."""
 
 
 class WidenProgramsPass(Pass):
@@ -58,7 +58,7 @@ class WidenProgramsPass(Pass):
 
 
 def _loop_over_rows(loop: scf.ParallelOp) -> scf.ForOp | None:
-    """The only thing that the programs do, if it is a loop around other loops."""
+    """Return the loop over rows around other loops, if it is all that programs do."""
     found: scf.ForOp | None = None
     for op in loop.body.block.ops:
         if isinstance(op, scf.ReduceOp):
@@ -73,7 +73,7 @@ def _loop_over_rows(loop: scf.ParallelOp) -> scf.ForOp | None:
 
 
 def _bounds_are_free(rows: scf.ForOp, number: SSAValue, moved: list[Operation]) -> bool:
-    """Whether the rows are the same for all programs that become one."""
+    """Whether the rows are the same for all programs that are merged."""
     bounds = (rows.lower_bound, rows.upper_bound, rows.step)
     return not any(each is number or each.owner in moved for each in bounds)
 

@@ -1,5 +1,5 @@
-"""The inner loops we generate ourselves: GEMM of one block, and the packing for it.
+"""The inner loops that we generate ourselves: GEMM of one block, and packing for it.
 
-`blocking` decides, the ``emit_*`` functions add one function each to an
-``llvmlite.ir.Module``.  What they emit calls nothing outside the module.
+`blocking` chooses sizes. Each ``emit_*`` function adds one function to an
+``llvmlite.ir.Module``; this calls nothing outside the module.
 """

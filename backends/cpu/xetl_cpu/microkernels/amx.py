@@ -1,17 +1,17 @@
 """Emit the GEMM of one block for AMX: tiles of 16 rows of 64 bytes.
 
 A strip is up to 32 x 32 of C: four tiles of C (0 to 3), two of A (4, 5) and two of B
-(6, 7); each step of k is 64 bytes of a row of A.  Every thread sets its tiles once for
-a whole launch: `emit_configure` and `emit_release` (`amx_tiles.py`) are called by
-whoever runs the thread, never here.  The last strip overlaps the one before; k ends
-with zeros.
+(6, 7); each step of k is 64 bytes of a row of A.  Every thread configures its tiles
+once for a whole launch: the code that runs the thread calls `emit_configure` and
+`emit_release` (`amx_tiles.py`), this module does not.  The last strip overlaps the one
+before; k ends with zeros.
 
-C that begins in scratch is stored there.  All else leaves the tiles through 4 KB in L1;
-vectors add what earlier pieces of k gave, convert and store.  Loading C into tiles
-costs a quarter of the time on silicon.  The vectors of a strip stand between the
-products of the next one, some rows in each step of k: they need no tile, so they run
-while the products do.  Behind all products they fill the window of the processor, and
-the next products wait: measured on silicon.
+Sums that start in scratch C are stored there.  All others leave the tiles through 4 KB
+in L1; vector code adds the sums of earlier pieces of k, converts and stores.  Loading C
+into tiles costs a quarter of the time on silicon.  The vector code of a strip is
+interleaved with the products of the next strip, some rows in each step of k: it needs
+no tile, so it runs during the products.  After all products it would fill the reorder
+window of the processor, and the next products would wait: measured on silicon.
 """
 
 from __future__ import annotations
@@ -20,49 +20,25 @@ from dataclasses import replace
 from math import ceil
 
 from xetl.records import record
-from xetl_cpu.llvm import (
-    I8,
-    I32,
-    I64,
-    PTR,
-    VOID,
-    Builder,
-    Function,
-    Module,
-    Type,
-    Value,
-    const,
-    define,
-    ir,
-    parameters,
-    vector,
-)
+from xetl_cpu import llvm
 from xetl_cpu.machine import LINE
+from xetl_cpu.microkernels import epilogue
 from xetl_cpu.microkernels.amx_tiles import TileKernel, asked_bytes
 from xetl_cpu.microkernels.blocking import FEW_PANELS, Blocking
-from xetl_cpu.microkernels.epilogue import (
-    OUTPUT,
-    Output,
-    StripRows,
-    block_gemm_parameters,
-    finish,
-    store_sums,
-    with_c,
-)
 
-_NULL = ir.Constant(PTR, None)
+_NULL = llvm.ir.Constant(llvm.PTR, None)
 
-_PAST = parameters("i1 past")
-"""Behind `OUTPUT`: whether whole lines go past the caches."""
+_PAST = llvm.parameters("i1 past")
+"""A parameter after `OUTPUT`: whether whole lines bypass the caches."""
 
 
 def emit_amx_block_gemm(
-    module: Module, blocking: Blocking, out: str | None = None
-) -> Function:
-    """As `emit_block_gemm`, for whole steps and at least one whole strip.
+    module: llvm.Module, blocking: Blocking, out: str | None = None
+) -> llvm.Function:
+    """Emit `emit_block_gemm` for whole steps and at least one whole strip.
 
-    A and ``c`` have ``blocking.least_rows`` rows at least, and ``k`` is a multiple of
-    ``blocking.k_step``, with zeros where there is nothing; the thread holds `CONFIG`.
+    A and ``c`` have at least ``blocking.least_rows`` rows, and ``k`` is a multiple of
+    ``blocking.k_step``, padded with zeros. The thread is configured with `CONFIG`.
     """
     arithmetic = blocking.arithmetic
     name = (
@@ -73,9 +49,9 @@ def emit_amx_block_gemm(
     if known is not None:
         return known
     finish_rest = _emit_finish(module, blocking, out, name + "_finish")
-    given = block_gemm_parameters(out) + (_PAST if out else ())
-    function = define(module, name, VOID, given)
-    builder = Builder(function.append_basic_block("entry"))
+    given = epilogue.block_gemm_parameters(out) + (_PAST if out else ())
+    function = llvm.define(module, name, llvm.VOID, given)
+    builder = llvm.Builder(function.append_basic_block("entry"))
     before = _Before(builder, blocking, out, finish_rest)
     _emit_loops(builder, blocking, function, before)
     before.finish_rest(before.of("first"))
@@ -83,48 +59,52 @@ def emit_amx_block_gemm(
     return function
 
 
-_KEPT = parameters(
+_KEPT = llvm.parameters(
     "ptr turn, ptr c, i64 ldc, i64 top, i64 first, i64 end, i64 column, i1 add"
 )
-"""Of a strip that waits: its sums stand in ``turn`` from row ``top`` on.  Rows from
-``first`` to ``end`` are stored, from ``column`` on; what earlier pieces of k gave is in
-``c``, rows ``ldc`` apart, and is added before if ``add``."""
+"""A strip that waits: its sums are in ``turn``, which starts with row ``top``.  Rows
+``first`` to ``end`` are to be stored, from ``column`` on. Sums of earlier pieces of k
+are in ``c``, rows ``ldc`` apart, and are added first if ``add``."""
 
 
 class _Before:
-    """The strip whose sums wait in L1 to be finished; none at first.
+    """The strip whose sums wait in L1 to be finished; at first there is none.
 
-    Sums have two places, which take turns: those that leave the tiles need not wait for
-    loads of those before.
+    Sums have two buffers, which alternate: so stores of new sums need not wait for
+    loads of the old ones.
     """
 
     def __init__(
-        self, builder: Builder, blocking: Blocking, out: str | None, function: Function
+        self,
+        builder: llvm.Builder,
+        blocking: Blocking,
+        out: str | None,
+        function: llvm.Function,
     ) -> None:
         self.builder, self.blocking, self.out = builder, blocking, out
         self.function = function
-        self.types = dict(_kept(out)) | {"free": PTR}
+        self.types = dict(_kept(out)) | {"free": llvm.PTR}
         self.slots = {
             name: builder.stack_array(type_, 1) for name, type_ in self.types.items()
         }
         for name, type_ in self.types.items():
             if name in ("turn", "free"):
-                value = builder.stack_array(I32, blocking.mr * blocking.nr)
+                value = builder.stack_array(llvm.I32, blocking.mr * blocking.nr)
                 value.align = LINE
             else:
-                value = const(type_, 0) if type_ != PTR else _NULL
+                value = llvm.const(type_, 0) if type_ != llvm.PTR else _NULL
             builder.store(value, self.slots[name])
 
-    def of(self, name: str) -> Value:
-        """What is known of the strip."""
+    def of(self, name: str) -> llvm.Value:
+        """Load a field of the waiting strip."""
         return self.builder.load(self.slots[name], typ=self.types[name])
 
-    def put(self, name: str, value: Value) -> None:
-        """Something else is known of it."""
+    def put(self, name: str, value: llvm.Value) -> None:
+        """Set a field of the waiting strip."""
         self.builder.store(value, self.slots[name])
 
-    def keep(self, values: list[Value]) -> None:
-        """Another one, whose sums are in the place that was free: its `_KEPT`."""
+    def keep(self, values: list[llvm.Value]) -> None:
+        """Set another strip, by its `_KEPT`; its sums are in the free buffer."""
         turns = [self.of("free"), self.of("turn")]
         names = [name for name in self.slots if name not in ("turn", "free")]
         for name, value in zip(
@@ -132,10 +112,10 @@ class _Before:
         ):
             self.builder.store(value, self.slots[name])
 
-    def finish_some(self, first: Value, count: Value) -> Value:
+    def finish_some(self, first: llvm.Value, count: llvm.Value) -> llvm.Value:
         """Add, convert and store ``count`` rows from ``first`` on, if there are any.
 
-        Returns the next row.
+        Return the next row.
         """
         builder = self.builder
         end = builder.minimum(builder.add(first, count), self.of("end"))
@@ -144,35 +124,38 @@ class _Before:
             _finish_row(builder, self.blocking, self.out, row.index, kept)
         return builder.maximum(first, end)
 
-    def finish_rest(self, first: Value) -> None:
-        """The rows from ``first`` on."""
+    def finish_rest(self, first: llvm.Value) -> None:
+        """Finish the rows from ``first`` on."""
         kept = {name: self.of(name) for name, _ in _kept(self.out)} | {"first": first}
         self.builder.call(self.function, [*kept.values()])
 
 
-def _kept(out: str | None) -> tuple[tuple[str, Type], ...]:
-    return _KEPT + OUTPUT + _PAST if out else _KEPT
+def _kept(out: str | None) -> tuple[tuple[str, llvm.Type], ...]:
+    return _KEPT + epilogue.OUTPUT + _PAST if out else _KEPT
 
 
 def _emit_loops(
-    builder: Builder, blocking: Blocking, function: Function, before: _Before
+    builder: llvm.Builder, blocking: Blocking, function: llvm.Function, before: _Before
 ) -> None:
-    """Blocks of rows, panels, pieces of k and strips, outermost first.
+    """Emit the loops over blocks of rows, panels, pieces of k and strips.
 
-    A piece of a panel, ``kc`` steps, stays in L1 while all strips of the block meet it.
-    A long k of few panels is one piece, and a strip a block: they stay in L2, and A is
-    read row by row.
+    A piece of a panel, ``kc`` steps, stays in L1 while all strips of the block read it.
+    If k is long and panels are few, k is one piece and a block is one strip: B stays in
+    L2, and A is read row by row.
     """
     a, lda, rows, k, b, panel_stride, panels, _, accumulate, *rest = function.args
     size = blocking.compute_bytes
-    # Zeros have to be written, too: one piece of nothing where there is no k.
-    pieces = builder.maximum(k, const(I64, 1))
+    # Zeros have to be written, too: if k is 0, one empty piece runs.
+    pieces = builder.maximum(k, llvm.const(llvm.I64, 1))
     is_few = builder.icmp_signed("<=", panels, FEW_PANELS)
-    # Else B is met in L1 as often as A is in L2: 512 x 1024 by 64 1588 to 1400 GFLOP/s.
+    # Otherwise B in L1 is read as often as A in L2: 512 x 1024 by 64 1588 to 1400
+    # GFLOP/s.
     is_long = builder.icmp_signed(">", k, builder.mul(panels, blocking.kc))
     is_few = builder.and_(is_few, is_long)
-    kc = builder.select(is_few, pieces, const(I64, blocking.kc))
-    mc = builder.select(is_few, const(I64, blocking.mr), const(I64, blocking.mc))
+    kc = builder.select(is_few, pieces, llvm.const(llvm.I64, blocking.kc))
+    mc = builder.select(
+        is_few, llvm.const(llvm.I64, blocking.mr), llvm.const(llvm.I64, blocking.mc)
+    )
     with (
         builder.counted_loop(rows, step=mc, name="block") as block,
         builder.counted_loop(panels, name="panel") as panel,
@@ -184,15 +167,15 @@ def _emit_loops(
         at = builder.mul(panel.index, panel_stride)
         at = builder.add(at, builder.mul(piece.index, blocking.nr))
         column = builder.mul(panel.index, blocking.nr)
-        output: list[Value] = [*rest[3:]]
+        output: list[llvm.Value] = [*rest[3:]]
         if output:
             is_last = builder.icmp_signed("<=", left, kc)
             output[0] = builder.select(is_last, output[0], _NULL)
         strips = _Strips(
-            a=builder.offset(a, I8, builder.mul(piece.index, size)),
+            a=builder.offset(a, llvm.I8, builder.mul(piece.index, size)),
             row_bytes=builder.mul(lda, size),
             rows=rows,
-            b=builder.offset(b, I8, builder.mul(at, size)),
+            b=builder.offset(b, llvm.I8, builder.mul(at, size)),
             length=builder.minimum(kc, left),
             later=_next_piece(builder, blocking, function, panel.index, (at, left, kc)),
             block=block.index,
@@ -207,54 +190,54 @@ def _emit_loops(
 
 @record(frozen=True)
 class _Strips:
-    """All strips of a block that meet one piece of a panel.
+    """All strips of a block for one piece of a panel.
 
     Attributes:
-        a: the piece of k of A's first row; ``row_bytes`` on is the next row.
-        rows: of A, all of them.
+        a: the piece of k in A's first row; the next row is ``row_bytes`` further.
+        rows: the number of all rows of A.
         b: the piece of the panel.
-        length: of the piece, in elements of k.
-        later: what of B is asked for meanwhile.
+        length: the length of the piece, in elements of k.
+        later: the part of B to prefetch meanwhile.
         block: the first row of the block.
-        end: the row behind the last.
-        sums: where pieces of k leave their sums, and the distance of rows.
-        column: of C, where the panel begins.
-        add: whether there are sums of earlier pieces.
-        output: where the result goes; the first is null if it is not one yet.
+        end: the row behind the last one.
+        sums: where pieces of k store their sums, and the distance of rows.
+        column: the first column of C in the panel.
+        add: whether sums of earlier pieces exist.
+        output: where the result goes; the first value is null before the last piece.
     """
 
-    a: Value
-    row_bytes: Value
-    rows: Value
-    b: Value
-    length: Value
-    later: Value
-    block: Value
-    end: Value
-    sums: list[Value]
-    column: Value
-    add: Value
-    output: list[Value]
+    a: llvm.Value
+    row_bytes: llvm.Value
+    rows: llvm.Value
+    b: llvm.Value
+    length: llvm.Value
+    later: llvm.Value
+    block: llvm.Value
+    end: llvm.Value
+    sums: list[llvm.Value]
+    column: llvm.Value
+    add: llvm.Value
+    output: list[llvm.Value]
 
-    def emit(self, builder: Builder, blocking: Blocking, before: _Before) -> None:
-        """The loop over strips."""
-        mr = const(I64, blocking.mr)
+    def emit(self, builder: llvm.Builder, blocking: Blocking, before: _Before) -> None:
+        """Emit the loop over strips."""
+        mr = llvm.const(llvm.I64, blocking.mr)
         last_whole = builder.maximum(builder.sub(self.rows, mr), 0)
         height = builder.sub(self.end, self.block)
         where = (self.a, self.row_bytes)
         streams = _streams(builder, blocking, height, self.length, where)
-        # Of the strip before in each step: all of them in a whole piece.
-        each = const(I64, ceil(blocking.mr * blocking.k_step / blocking.kc))
+        # Rows of the waiting strip in each step: a whole piece finishes all of them.
+        each = llvm.const(llvm.I64, ceil(blocking.mr * blocking.k_step / blocking.kc))
         with builder.counted_loop(
             self.end, start=self.block, step=blocking.mr, name="strip"
         ) as strip:
             # The last strip may overlap the one before: A needs no rows of zeros.
             first = builder.minimum(strip.index, last_whole)
-            a = builder.offset(self.a, I8, builder.mul(first, self.row_bytes))
+            a = builder.offset(self.a, llvm.I8, builder.mul(first, self.row_bytes))
             part = builder.mul(
                 builder.sub(strip.index, self.block), asked_bytes(blocking)
             )
-            part = builder.offset(self.later, I8, part)
+            part = builder.offset(self.later, llvm.I8, part)
             kernel = TileKernel(builder, blocking, a, self.row_bytes, part)
             kernel.begin()
             with builder.if_else(streams) as ways:
@@ -270,20 +253,20 @@ class _Strips:
             self._leave(kernel, before, first, strip.index)
 
     def _leave(
-        self, kernel: TileKernel, before: _Before, first: Value, strip: Value
+        self, kernel: TileKernel, before: _Before, first: llvm.Value, strip: llvm.Value
     ) -> None:
-        """The sums of the strip leave the tiles; ``first``: the row they begin with."""
+        """Store the sums of the strip from the tiles; ``first``: their first row."""
         builder, blocking = kernel.builder, kernel.blocking
-        # Rows that overlap may be of the block before, which is through with them.
+        # Rows that overlap may belong to the block before, which has finished them.
         stays = builder.icmp_signed("==", first, strip)
         stays = builder.and_(stays, builder.not_(self.add))
         if self.output:  # else all is done: sums that begin in scratch are stored there
             is_scratch = builder.icmp_unsigned("==", self.output[0], _NULL)
             stays = builder.and_(stays, is_scratch)
         c, ldc = self.sums
-        in_c = builder.offset(c, I32, builder.mul(first, ldc))
+        in_c = builder.offset(c, llvm.I32, builder.mul(first, ldc))
         to = builder.select(stays, in_c, before.of("free"))
-        kernel.store(to, builder.select(stays, ldc, const(I64, blocking.nr)))
+        kernel.store(to, builder.select(stays, ldc, llvm.const(llvm.I64, blocking.nr)))
         stop = builder.minimum(builder.add(strip, blocking.mr), self.rows)
         stop = builder.select(stays, strip, stop)
         known = [c, ldc, first, strip, stop, self.column, self.add, *self.output]
@@ -291,16 +274,16 @@ class _Strips:
 
 
 def _next_piece(
-    builder: Builder,
+    builder: llvm.Builder,
     blocking: Blocking,
-    function: Function,
-    panel: Value,
-    here: tuple[Value, Value, Value],
-) -> Value:
-    """Where B goes on behind a piece: strips ask for it while they compute.
+    function: llvm.Function,
+    panel: llvm.Value,
+    here: tuple[llvm.Value, llvm.Value, llvm.Value],
+) -> llvm.Value:
+    """Return where B continues after this piece: strips prefetch it while they compute.
 
-    Behind the last panel comes the first, for other rows.  ``here``: where the piece
-    begins, in elements, how much of k is left, and how much a piece is.
+    After the last panel the first one follows, for other rows.  ``here``: the start of
+    the piece in elements, the rest of k, and the length of a piece.
     """
     b, panel_stride, panels = function.args[4:7]
     at, left, kc = here
@@ -310,54 +293,62 @@ def _next_piece(
     goes_on = builder.icmp_signed(">", left, kc)
     behind = builder.add(at, builder.mul(kc, blocking.nr))
     later = builder.select(goes_on, behind, later)
-    return builder.offset(b, I8, builder.mul(later, blocking.compute_bytes))
+    return builder.offset(b, llvm.I8, builder.mul(later, blocking.compute_bytes))
 
 
 def _place_of_sums(
-    builder: Builder, blocking: Blocking, function: Function, column: Value
-) -> list[Value]:
-    """Where pieces of k leave their sums, and the distance of rows.
+    builder: llvm.Builder,
+    blocking: Blocking,
+    function: llvm.Function,
+    column: llvm.Value,
+) -> list[llvm.Value]:
+    """Return where pieces of k store their sums, and the distance of rows.
 
-    Sums that nobody needs behind this product lie panel after panel, the rows of one
-    without gaps: 4 KB of a strip, not pieces of 128 bytes in as many pages. Where a
-    call does all of k, all panels have one place, which stays in L1.
+    Sums that no code reads after this product are stored panel after panel, the rows of
+    a panel without gaps: a strip is 4 KB, not pieces of 128 bytes in as many pages. If
+    a call does all of k, all panels use the same memory, which stays in L1.
     """
     (c, accumulate), out = function.args[7:9], function.args[12:13]
     total = blocking.arithmetic.accumulator_type
     if not out:
-        return [builder.offset(c, total, column), const(I64, blocking.ldc)]
+        return [builder.offset(c, total, column), llvm.const(llvm.I64, blocking.ldc)]
     is_whole = builder.icmp_unsigned("!=", out[0], _NULL)
     is_whole = builder.and_(is_whole, builder.not_(accumulate))
     panel = builder.mul(column, blocking.rows_padded)
-    panel = builder.select(is_whole, const(I64, 0), panel)
-    return [builder.offset(c, total, panel), const(I64, blocking.nr)]
+    panel = builder.select(is_whole, llvm.const(llvm.I64, 0), panel)
+    return [builder.offset(c, total, panel), llvm.const(llvm.I64, blocking.nr)]
 
 
 def _streams(
-    builder: Builder, blocking: Blocking, rows: Value, k: Value, a: tuple[Value, Value]
-) -> Value:
-    """Whether a block of A streams through L1; ``a``: where, and bytes of a row.
+    builder: llvm.Builder,
+    blocking: Blocking,
+    rows: llvm.Value,
+    k: llvm.Value,
+    a: tuple[llvm.Value, llvm.Value],
+) -> llvm.Value:
+    """Whether a block of A streams through L1; ``a``: its address and bytes of a row.
 
-    Not if its rows stay there beside the piece of a panel, for ``kc`` is what L1 keeps:
-    then it is B that comes from L2, and A must not leave. In attention, where k is
-    short, a step takes 90 % to 75 % of the cycles. Nor if rows lie across lines: each
-    line is for two steps (4096 x 4096 by 16: 265 GFLOP/s, and 355).
+    It does not stream if its rows stay there beside the piece of a panel, because
+    ``kc`` fits L1: then B comes from L2, and A must stay. In attention, where k is
+    short, a step takes 90 % to 75 % of the cycles. It does not stream either if rows
+    cross lines, because each line is used in two steps (4096 x 4096 by 16: 265 GFLOP/s,
+    and 355).
     """
     elements = builder.mul(builder.add(rows, blocking.nr), k)
     is_long = builder.icmp_signed(">", elements, blocking.kc * blocking.nr)
-    place = builder.or_(builder.ptrtoint(a[0], I64), a[1])
+    place = builder.or_(builder.ptrtoint(a[0], llvm.I64), a[1])
     apart = builder.icmp_signed("==", builder.and_(place, LINE - 1), 0)
     return builder.and_(is_long, apart)
 
 
 def _emit_finish(
-    module: Module, blocking: Blocking, out: str | None, name: str
-) -> Function:
-    """``void(...)`` with `_KEPT`, and where they go if anywhere: all rows left."""
-    function = define(module, name, VOID, _kept(out))
+    module: llvm.Module, blocking: Blocking, out: str | None, name: str
+) -> llvm.Function:
+    """Emit ``void(...)`` with `_KEPT` and perhaps an output; it finishes the rest."""
+    function = llvm.define(module, name, llvm.VOID, _kept(out))
     function.attributes.add("noinline")
-    kept: list[Value] = [*function.args]
-    builder = Builder(function.append_basic_block("entry"))
+    kept: list[llvm.Value] = [*function.args]
+    builder = llvm.Builder(function.append_basic_block("entry"))
     first, end = kept[4:6]
     with builder.counted_loop(end, start=first, name="row") as row:
         _finish_row(builder, blocking, out, row.index, kept)
@@ -366,30 +357,30 @@ def _emit_finish(
 
 
 def _finish_row(
-    builder: Builder,
+    builder: llvm.Builder,
     blocking: Blocking,
     out: str | None,
-    number: Value,
-    kept: list[Value],
+    number: llvm.Value,
+    kept: list[llvm.Value],
 ) -> None:
-    """The sums of row ``number`` go on: to C in scratch, or to the user."""
+    """Store the sums of row ``number`` to C in scratch, or to the user's matrix."""
     turn, c, ldc, top, _, _, column, add, *to = kept
     row_of_tile = replace(blocking, mr=1)
     total = blocking.arithmetic.accumulator_type
     at = builder.mul(builder.sub(number, top), blocking.nr)
-    sums: list[Value] = [
+    sums: list[llvm.Value] = [
         builder.load(
             builder.offset(turn, total, builder.add(at, lane)),
-            typ=vector(total, blocking.lanes),
+            typ=llvm.vector(total, blocking.lanes),
             align=LINE,
         )
         for lane in range(0, blocking.nr, blocking.lanes)
     ]
     c_row = builder.offset(c, total, builder.mul(number, ldc))
-    sums = with_c(builder, row_of_tile, sums, c_row, add)
+    sums = epilogue.with_c(builder, row_of_tile, sums, c_row, add)
     if out is None:
-        store_sums(builder, row_of_tile, sums, c_row)
+        epilogue.store_sums(builder, row_of_tile, sums, c_row)
     else:
-        rows = StripRows(builder, number, number, 1)
-        output = Output(out, rows, column, *to)
-        finish(builder, row_of_tile, sums, c_row, output)
+        rows = epilogue.StripRows(builder, number, number, 1)
+        output = epilogue.Output(out, rows, column, *to)
+        epilogue.finish(builder, row_of_tile, sums, c_row, output)

@@ -1,8 +1,8 @@
-"""What one strip does with AMX tiles: loads, products, sums that leave them.
+"""The operations of one strip on AMX tiles: loads, products, stores of sums.
 
-All eight tiles always have their full size, so there is one configuration for all
-kernels.  The plain intrinsics are used: with the others LLVM chooses tiles itself and
-configures them again behind every call (measured: 54 ldtilecfg for 4 steps).
+All eight tiles always have their full size, so all kernels have one configuration. The
+plain intrinsics are used: with the others, LLVM chooses tiles itself and configures
+them again after every call (measured: 54 ldtilecfg for 4 steps).
 
 Source: Intel SDM, volume 1, chapter 18; the panel of B is the tile of `tdpbf16ps`.
 """
@@ -34,7 +34,7 @@ _PRODUCTS = {
 
 
 def emit_configure(builder: Builder) -> None:
-    """Give this thread its tiles; their content is zero."""
+    """Configure the tiles of this thread; their content becomes zero."""
     name = "xetl_amx_config"
     known = builder.module.globals.get(name)
     if known is None:
@@ -47,14 +47,14 @@ def emit_configure(builder: Builder) -> None:
 
 
 def emit_release(builder: Builder) -> None:
-    """Take this thread's tiles away."""
+    """Release the tiles of this thread."""
     builder.intrinsic("llvm.x86.tilerelease", VOID, [])
 
 
 def asked_lines(blocking: Blocking) -> int:
-    """Of the next piece of B that a strip asks for in each step: its share.
+    """Return how many lines of the next piece of B a strip prefetches in each step.
 
-    None where there is one strip: B streams, as fast as memory gives it.
+    Return 0 if a block has one strip: then B is streamed as fast as memory allows.
     """
     if blocking.mc <= blocking.mr:
         return 0
@@ -63,15 +63,15 @@ def asked_lines(blocking: Blocking) -> int:
 
 
 def asked_bytes(blocking: Blocking) -> int:
-    """Bytes of it for each row of the strip."""
+    """Return the prefetched bytes for each row of the strip."""
     return asked_lines(blocking) * LINE * blocking.kc // blocking.k_step // blocking.mr
 
 
 class TileKernel:
-    """One strip: tiles of C begin as zeros and are added to.
+    """One strip: tiles of C start as zeros and accumulate.
 
-    Where A streams it is loaded as such (``tileloaddt1``), so that it does not throw B
-    out of L1: measured on silicon, 96 % of the peak against 67.
+    If A streams it is loaded by ``tileloaddt1``, so that it does not evict B from L1:
+    measured on silicon, 96 % of the peak against 67.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TileKernel:
         self.across = range(blocking.nr // 16)
 
     def begin(self) -> None:
-        """The sums are zero, and stay in tiles."""
+        """Set the sums in tiles to zero."""
         for tile in product(self.down, self.across):
             number = const(I8, self._tile_of_c(*tile))
             self.builder.intrinsic("llvm.x86.tilezero", VOID, [number])
@@ -97,13 +97,14 @@ class TileKernel:
     def steps(
         self, b: Value, k: Value, load_a: str, carried: list[Value]
     ) -> Generator[Loop]:
-        """A panel times ``k`` elements of A's rows, added to what is in the tiles.
+        """Multiply ``k`` elements of A's rows by a panel, and add to the tiles.
 
-        What the ``with`` block emits needs no tile, so it runs beside the products of
-        each step; it sets what becomes of ``carried``.
+        The code of the ``with`` block needs no tiles, so it runs beside the products of
+        each step; it sets the next values of ``carried``.
         """
         builder, blocking = self.builder, self.blocking
-        b_row, size = self._row_of_panel(), blocking.compute_bytes
+        # A row of the panel is a word of each of its columns.
+        b_row, size = const(I64, 4 * blocking.nr), blocking.compute_bytes
         with builder.counted_loop(
             k, step=blocking.k_step, carried=carried, name="k"
         ) as loop:
@@ -129,17 +130,13 @@ class TileKernel:
             yield loop
 
     def store(self, to: Value, row: Value) -> None:
-        """The sums go to ``to``, where a row begins ``row`` elements behind another."""
+        """Store the sums to ``to``, with rows ``row`` elements apart."""
         builder, stride = self.builder, self.builder.mul(row, 4)
         below = builder.mul(stride, _ROWS)
         for down, across in product(self.down, self.across):
             at = builder.add(builder.mul(below, down), across * _ROW_BYTES)
             place = builder.offset(to, I8, at)
             self._move("tilestored64", self._tile_of_c(down, across), place, stride)
-
-    def _row_of_panel(self) -> Value:
-        """Bytes of a word of each of its columns."""
-        return const(I64, 4 * self.blocking.nr)
 
     def _tile_of_c(self, row: int, column: int) -> int:
         return 2 * row + column

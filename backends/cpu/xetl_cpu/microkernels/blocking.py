@@ -1,4 +1,4 @@
-"""Choose how one user tile of C is cut into register tiles.
+"""Choose the register tile and the cache blocking of a user's tile of C.
 
 The register model.  A micro-kernel keeps ``mr x nr`` accumulators in registers; with
 ``v = nr / lanes`` vectors per row it needs
@@ -6,7 +6,6 @@ The register model.  A micro-kernel keeps ``mr x nr`` accumulators in registers;
     mr * v   accumulators
   + v        vectors of B, loaded once per step of k and used by all rows
   + 1        one broadcast element of A
-  + v        sums of B's columns, where A is moved (`arithmetic.py`)
 
 registers, at most 32 (AVX-512) or 16 (AVX2).
 
@@ -14,37 +13,37 @@ The time of one step of k (a pair of k for the bf16 dot product) is the largest 
 
     fma * mr * v         the arithmetic; `dot` for pairs, twice for `madd`
     load * (mr + v)      the loads: v of B, mr broadcasts of A
-    latency              no sum is ready before its last product is through
+    latency              no sum is ready before its last product is done
     v * bytes / l2       wide panels do not fit L1: B comes from L2
 
-cycles, with the costs of the machine (`machine.py`), and what a step takes besides.
-Where a row is one vector, ten rows do not hide the latency of a dot product: there are
-two sets of accumulators, which take turns, if registers allow (4096 x 4096 x 16 in
-bf16: 11 % faster on one thread, 8 to 17 % on two; f32 gains nothing).
+cycles, with the costs of the machine (`machine.py`), plus the overhead of a step. If a
+row is one vector, ten rows do not hide the latency of a dot product: then there are two
+sets of accumulators, which alternate, if registers allow (4096 x 4096 x 16 in bf16: 11
+% faster on one thread, 8 to 17 % on two; f32 gains nothing).
 
-The end of a loop shares ports with the multiply-adds where the machine's costs say so:
-as many steps are in the loop's body as make it a small part, four at most (1024 cubed
-in f32 on Granite Rapids: 84 % of the peak, 77 by one step). So do lines that strips ask
-for: each step asks for a few bytes, and then for the same line again.
+The end of a loop shares ports with the multiply-adds if the machine's costs say so.
+Then up to four steps are in the loop's body, to make it a small part (1024 cubed in f32
+on Granite Rapids: 84 % of the peak, 77 by one step). So are prefetches: each step
+prefetches a few bytes, and then the same line again.
 
-A run of k adds a prologue and the update of C; what a program packs itself is long
-enough that these are a small part, too.  Of all tiles that fit we take the
-one whose time over the *padded* block is least: padding is work too.
+A run of k adds a prologue and the update of C; a program that packs takes runs long
+enough to make these a small part, too.  Of all tiles that fit we take the one with the
+least time over the *padded* block: padding is work too.
 
 The cache model (Goto and van de Geijn, 2008).  A quarter of L2 holds A's block, ``mc``
-rows of ``kc`` steps, that meets all panels of B before the next rows do: at least six
-strips, so that a panel is read from L3 once for six uses.  It is a strip more where one
-would be left alone at the end, which all of B would come for (512 to 2048 cubed in f32
+rows of ``kc`` steps, which all panels of B read before the next rows: at least six
+strips, so that a panel is read from L3 once for six uses.  It has one strip more if
+otherwise one were left at the end, for which all of B is read (512 to 2048 cubed in f32
 on Granite Rapids, 132 rows of 256 and not 126: 4 % faster).  An eighth of L2 holds the
-run of a panel of B, for it streams from L2 through L1.  The rest is for what comes
-next, and for runs of twice the length where that saves the update of C: rows of A may
-then be apart by as much as they are long.  What a program packs itself goes through L2
-too, A's and B's part a quarter each.  Measured on prepacked products of 1024 and 2048
-in f32 on Zen 5: runs of 256 steps and all rows at once are 3 to 4 % slower.
+run of a panel of B, which streams from L2 through L1.  The rest is for the next data,
+and for runs of twice the length where that saves the update of C: rows of A may then be
+apart by as much as they are long.  What a program packs itself goes through L2 too, A's
+and B's part a quarter each.  Measured on prepacked products of 1024 and 2048 in f32 on
+Zen 5: runs of 256 steps and all rows at once are 3 to 4 % slower.
 
-With AMX no panel streams through L1 without throwing B out: ``kc`` is what keeps a
-sub-panel of B in two thirds of L1 (measured on silicon: 512 of bf16, 96 % of the peak
-against 67 with more), and the block GEMM goes through its run in steps of that.
+With AMX, a panel that streams through L1 evicts B: ``kc`` keeps a sub-panel of B in two
+thirds of L1 (measured on silicon: 512 of bf16, 96 % of the peak against 67 with more),
+and the block GEMM does its run in steps of that.
 """
 
 from math import ceil, gcd, lcm
@@ -62,37 +61,39 @@ from xetl_cpu.targets import INLINE, Target
 __all__ = ["CALLED_K", "DTYPES", "Blocking", "choose_blocking"]
 
 _STRIPS = 6
-"""Of A's block, at least: as often is a sub-panel of B used."""
+"""Strips of A's block, at least: a sub-panel of B is used as often."""
 
 _LONGEST = 1024
-"""Steps of a run: longer ones save nothing more."""
+"""Steps of a run, at most: longer ones save nothing more."""
 
 _SHORTEST, _RUN_PART = 128, 0.04
-"""Steps that a program packs at once, at least; more where what a run takes besides is
-more of it than this (128 x 1024 x 4096 in f32 on Zen 3 by 128 and 256 steps: 67 and 71
-to 76 GFLOP/s)."""
+"""Steps that a program packs at once, at least; more if the overhead of a run is a
+larger part of it than this (128 x 1024 x 4096 in f32 on Zen 3 by 128 and 256 steps: 67
+and 71 to 76 GFLOP/s)."""
 
 FEW_PANELS = 4
-"""Of B, that meet whole rows of A on tiles."""
+"""Panels of B, at most, that read whole rows of A on tiles."""
 
 AMX_TILE = 16
 """Rows and 32-bit columns of a tile; a strip has one or two of them each way."""
 
 _AMX_STEP_BYTES = 64
-"""Of a row of A that one product takes."""
+"""Bytes of a row of A that one product takes."""
 
 CALLED_K = 32
-"""Steps of k in one product of a batch that a library sums."""
+"""Steps of k in one product of a batch that a library adds up."""
 
 _ROWS_THAT_ASK = 8
 """With ten rows an address is kept in memory: x86 has 16 registers for them."""
 
 _NARROW_UNROLL = 8
-"""Steps at once where a row of the register tile is one vector: 6 % faster there. Where
-it is more, that gains less than 1 % and doubles the time to compile, but see below."""
+"""Steps at once if a row of the register tile is one vector: 6 % faster there. With
+more vectors, that gains less than 1 % and doubles the time to compile; but see
+below."""
 
 _MOST_UNROLL, _LOOP_PART = 4, 0.05
-"""Steps at once where the end of a loop takes more of a step's arithmetic than this."""
+"""Steps at once, at most, and the largest part of a step that the end of a loop may
+take."""
 
 _MAX_VECTORS = 8
 """Wider panels gain nothing."""
@@ -101,13 +102,13 @@ SKINNY_ROWS = 4
 _SKINNY_DTYPES = ("f32", "f64", "bf16", "f16")
 
 _FEWEST_WAYS = 8
-"""Of any first cache."""
+"""The fewest ways of any L1."""
 
 LOW_ROWS = 32
-"""More rows of C than these do not stay in the first cache, 256 columns wide."""
+"""More rows of C than these do not stay in L1, 256 columns wide."""
 
 _LOW_BYTES = 512
-"""Of a row of B in a block: memory gives shorter pieces slowly.
+"""Bytes of a row of B in a block, at least: memory reads shorter pieces slowly.
 
 Of 4096 x 4096, 16 rows by 64 columns of f32 run at 0.79 of the speed of packing, 128
 columns at 1.09; in bf16 128 columns at 0.89, 256 at 1.4.
@@ -116,22 +117,22 @@ columns at 1.09; in bf16 128 columns at 0.89, 256 at 1.4.
 
 @record(frozen=True)
 class Blocking:
-    """How to compute one block; sizes in elements.
+    """The plan to compute one block; sizes are in elements.
 
     Attributes:
         dtype: element type of A and B as the user has them.
         arithmetic: how it multiplies.
         mr: rows of the register tile.
         nr: columns of the register tile, and the width of a panel.
-        chunk: how much of k a program packs at once.  A multiple of ``k_pack``.
-        run: how much of k one block GEMM does, if k is more than ``all_at_once``, and
-            the program packs nothing.  So is this.
-        kc: how much of k is done before C is updated.  So is this.
-        mc: rows of A that meet all panels before others.  A multiple of ``mr``.
+        chunk: the part of k that a program packs at once, a multiple of ``k_pack``.
+        run: the part of k of one block GEMM, if k is more than ``all_at_once`` and the
+            program packs nothing; a multiple, too.
+        kc: the part of k before C is updated; a multiple, too.
+        mc: rows of A that all panels read before other rows, a multiple of ``mr``.
         unroll: steps (of ``k_pack``) in the body of the inner loop.
-        sets: of accumulators, which take turns; ``unroll`` is a multiple.
-        lanes: of the accumulator's type in a vector register.
-        block_m: rows of the block that was asked for.
+        sets: sets of accumulators, which alternate; ``unroll`` is a multiple.
+        lanes: elements of the accumulator's type in a vector register.
+        block_m: rows of the requested block.
         block_n: its columns.
         is_called: whether a library computes it, `CALLED_K` of k at a time.
     """
@@ -152,7 +153,7 @@ class Blocking:
     is_called: bool = False
 
     def problem(self) -> str | None:
-        """What is wrong with numbers that were written by hand."""
+        """Return what is wrong with numbers that were written by hand, or None."""
         wholes = {"nr": self.lanes, "mc": self.mr, "unroll": self.sets}
         wholes |= dict.fromkeys(("chunk", "run", "kc"), max(self.k_pack, self.k_step))
         for name, step in wholes.items():
@@ -162,7 +163,7 @@ class Blocking:
 
     @property
     def is_skinny(self) -> bool:
-        """Whether streaming B pays; libraries want panels."""
+        """Whether streaming B pays; libraries need panels."""
         if self.is_called:
             return False
         is_known = self.dtype in _SKINNY_DTYPES or self.arithmetic.instruction == "vnni"
@@ -170,10 +171,7 @@ class Blocking:
 
     @property
     def is_low(self) -> bool:
-        """Whether a program streams B that it needs alone.
-
-        `small_m_gemm.py` does it, and `dots.py`.
-        """
+        """Whether a program streams its own B (`small_m_gemm.py`, `dots.py`)."""
         if self.is_called or self.is_skinny or self.block_m > LOW_ROWS:
             return False
         if self.block_n * self.compute_bytes < _LOW_BYTES:
@@ -188,44 +186,44 @@ class Blocking:
 
     @property
     def k_pack(self) -> int:
-        """How many consecutive k lie together in a panel."""
+        """The number of consecutive k that are adjacent in a panel."""
         return self.arithmetic.k_pack
 
     @property
     def all_at_once(self) -> int:
-        """The longest k that is done in one run: then C is not kept in between.
+        """The longest k that is done in one run: then C is not stored in between.
 
-        Rows of A may then be apart by as much as they are long, and need not share
-        sets of L2; with longer k they would, so runs are shorter there.
+        Rows of A may then be apart by as much as they are long, without sharing sets of
+        L2. With longer k they would share sets, so runs are shorter there.
         """
         return 2 * self.run
 
     @property
     def long_run(self) -> int:
-        """The same of tiles times columns, if these are few: B stays in half of L2."""
+        """`all_at_once` times columns on tiles, if these are few: B fits half of L2."""
         return 16 * self.run * self.nr
 
     @property
     def packed_columns(self) -> int:
-        """Of B that a program packs at once on tiles: as much as of A is in a block.
+        """Columns of B that a program packs at once on tiles: as much as a block of A.
 
-        They stay in a quarter of L2 until all rows have met them.
+        They stay in a quarter of L2 until all rows have read them.
         """
         columns = self.mc * self.run // self.chunk
         return max(columns // self.nr, 1) * self.nr
 
     def copied_row(self, k: int) -> int:
-        """Elements from one row of a copy of A to the next, for ``k`` elements each.
+        """Return the distance of rows in a copy of A, with ``k`` elements in each row.
 
-        Whole cache lines, an odd number of them: rows a power of two apart would share
-        the sets of caches, and rows of tiles that begin in a line would lie in two.
+        It is an odd number of whole cache lines: rows a power of two apart would share
+        the sets of caches, and unaligned rows of tiles would cross lines.
         """
         lines = ceil(k * self.compute_bytes / LINE) | 1
         return lines * LINE // self.compute_bytes
 
     @property
     def k_step(self) -> int:
-        """What k must be a multiple of, by padding with zeros; 1 for vectors."""
+        """The number that k is padded to a multiple of, with zeros; 1 for vectors."""
         if self.is_called:
             return CALLED_K
         if not self.uses_tiles:
@@ -234,7 +232,7 @@ class Blocking:
 
     @property
     def least_rows(self) -> int:
-        """How many rows A must have, by padding with zeros; 1 for vectors."""
+        """The rows that A is padded to, at least, with zeros; 1 for vectors."""
         if self.is_called:
             return self.rows_padded
         return self.mr if self.uses_tiles else 1
@@ -246,23 +244,23 @@ class Blocking:
 
     @property
     def copies_a(self) -> bool:
-        """Whether A cannot stay where it is: it is multiplied as a wider type."""
+        """Whether A must be copied, because it is multiplied as a wider type."""
         return self.dtype != self.compute and not self.is_called
 
     @property
     def panels(self) -> int:
-        """Panels of B, the last one padded."""
+        """The number of panels of B; the last one is padded."""
         return ceil(self.block_n / self.nr)
 
     @property
     def ldc(self) -> int:
-        """Row stride of the scratch C.
+        """The row stride of the scratch C.
 
         Loops over it take as many elements at once as a register has f32, so a row of
-        f64 has room for two registers behind its start. Where B is streamed, and where
-        tiles leave 32 rows of sums, C's rows go through L1 side by side: a power of two
-        apart, more than eight share its sets (16 x 4096 x 4096 by 1024 columns in f32
-        on Zen 5: 115 GFLOP/s, now 175; 1024 cubed in bf16 with a bias on AMX: 6 %).
+        f64 has room for two registers from its start. If B is streamed, or if tiles
+        store 32 rows of sums, C's rows go through L1 side by side: more than eight rows
+        a power of two apart share its sets (16 x 4096 x 4096 by 1024 columns in f32 on
+        Zen 5: 115 GFLOP/s, now 175; 1024 cubed in bf16 with a bias on AMX: 6 %).
         """
         step = self.lanes * self.arithmetic.accumulator_bytes // 4
         steps = ceil(self.panels * self.nr / step)
@@ -271,19 +269,19 @@ class Blocking:
 
     @property
     def rows_padded(self) -> int:
-        """Rows the scratch C must have; those past ``block_m`` hold rubbish."""
+        """The rows that the scratch C must have; rows past ``block_m`` are garbage."""
         return ceil(self.block_m / self.mr) * self.mr
 
     @property
     def vectors(self) -> int:
-        """Vector registers to a row of the register tile."""
+        """The vector registers of a row of the register tile."""
         return self.nr // self.lanes
 
     @property
     def asks_ahead(self) -> bool:
-        """Whether strips ask for the memory of others.
+        """Whether strips prefetch memory for others.
 
-        One vector leaves no time for it, many rows no registers for addresses.
+        One vector leaves no time for that, many rows leave no registers for addresses.
         """
         return self.vectors > 1 and self.mr <= _ROWS_THAT_ASK
 
@@ -294,12 +292,12 @@ class Blocking:
 
     @property
     def whole_lines(self) -> int:
-        """Of what number of k panels have a multiple: they start on cache lines."""
+        """The number of k that panels are multiples of, to start on cache lines."""
         line = LINE // gcd(LINE, self.nr * self.compute_bytes)
         return lcm(line, self.k_pack, self.k_step)
 
     def panel_elements(self, k: int) -> int:
-        """Elements of one packed panel for ``k`` steps of k."""
+        """Return the elements of one packed panel for ``k`` steps of k."""
         return ceil(k / self.whole_lines) * self.whole_lines * self.nr
 
 
@@ -311,10 +309,10 @@ def choose_blocking(
     unsigned: Signs = (False, False),
     least_n: int | None = None,
 ) -> Blocking:
-    """The register tile with the least estimated time for a block_m x block_n block.
+    """Return the register tile with the least estimated time for the block.
 
     ``unsigned``: which of A and B hold unsigned bytes, for ``i8``. ``least_n``: the
-    block may have as few columns, ``block_n`` if absent.
+    fewest columns that the block may have, ``block_n`` if absent.
 
     Raises:
         ValueError: there is no block GEMM for ``dtype``.
@@ -330,7 +328,7 @@ def choose_blocking(
     def cost(tile: tuple[int, int]) -> tuple[float, int]:
         mr, vectors = tile
         strips = ceil(block_m / mr) * ceil(least_n / (vectors * lanes))
-        # Of equals the tallest: its narrow panel stays in L1.
+        # Of equal costs take the tallest tile: its narrow panel stays in L1.
         return strips * _strip_cycles(target, tile, arithmetic, block_m), -mr
 
     if arithmetic.instruction == "amx":
@@ -362,18 +360,18 @@ def choose_blocking(
 def _tiles_that_fit(
     target: Target, block_m: int, arithmetic: Arithmetic
 ) -> list[tuple[int, int]]:
-    """All (mr, vectors) within the register model."""
+    """Return all (mr, vectors) within the register model."""
     most = min(_most_rows(target.machine), block_m)
     return [
         (mr, vectors)
         for mr in range(1, most + 1)
         for vectors in range(1, _MAX_VECTORS + 1)
-        if _registers(mr, vectors, 1, arithmetic) <= target.vector_registers
+        if _registers(mr, vectors, 1) <= target.vector_registers
     ]
 
 
 def _most_rows(machine: Machine) -> int:
-    """Rows a power of two apart share the sets of L1.
+    """Return the most rows: rows a power of two apart share the sets of L1.
 
     At 4096 x 4096 by 16, 13 rows run at 0.83 of the speed of 10 with 12 ways; 12 at
     0.78 of the speed of 8 or 10 with 8 ways.
@@ -387,7 +385,7 @@ def _runs(
     arithmetic: Arithmetic,
     block: tuple[int, int],
 ) -> tuple[int, int, int]:
-    """``run``, ``kc`` and ``mc`` of a register tile; see the module docstring."""
+    """Return ``run``, ``kc``, ``mc`` of a register tile; see the module docstring."""
     (mr, nr), k_pack = tile, arithmetic.k_pack
     l1, l2 = target.machine.l1.size, target.machine.l2.size
     word = k_pack * arithmetic.compute_bytes
@@ -408,7 +406,7 @@ def _runs(
 
 
 def _rows_of(size: int, row: int, mr: int) -> int:
-    """How many rows fit, in whole strips."""
+    """Return how many rows fit, in whole strips."""
     return max(1, size // (row * mr)) * mr
 
 
@@ -419,11 +417,10 @@ def _chunk(
     block: tuple[int, int],
     kc: int,
 ) -> int:
-    """How much of k a program packs at once: A's and B's part in a quarter of L2.
+    """Return how much of k a program packs at once: A's and B's part fit L2 / 4.
 
-    In half of it, where else what a run takes besides its steps were too much.
-    With AMX a piece of ``kc`` at least: half of it costs as many turns of C, unless
-    these are of few rows.
+    They fit half of L2 if otherwise the overhead of a run is too large. With AMX,
+    return ``kc`` at least: half of it updates C twice as often, unless rows are few.
     """
     step = max(block) * arithmetic.k_pack * arithmetic.compute_bytes
     steps, most = (_power_of_two(target.machine.l2.size // n // step) for n in (4, 2))
@@ -436,18 +433,18 @@ def _chunk(
 
 
 def _power_of_two(most: int) -> int:
-    """The largest that is not more."""
+    """Return the largest power of two up to ``most``."""
     return 1 << max(0, most.bit_length() - 1)
 
 
 def _sets(registers: int, mr: int, vectors: int, arithmetic: Arithmetic) -> int:
-    """How many sets of accumulators a tile has; see the module docstring."""
+    """Return how many sets of accumulators a tile has; see the module docstring."""
     waits = vectors == 1 and arithmetic.instruction in ("dpbf16", "vnni", "madd")
-    return 2 if waits and _registers(mr, vectors, 2, arithmetic) <= registers else 1
+    return 2 if waits and _registers(mr, vectors, 2) <= registers else 1
 
 
 def _unroll(target: Target, tile: tuple[int, int], arithmetic: Arithmetic) -> int:
-    """Steps in the body of a loop; see the module docstring."""
+    """Return the steps in the body of a loop; see the module docstring."""
     if tile[1] == 1:
         return _NARROW_UNROLL
     if arithmetic.instruction == "amx":
@@ -457,26 +454,22 @@ def _unroll(target: Target, tile: tuple[int, int], arithmetic: Arithmetic) -> in
 
 
 def _work(target: Target, tile: tuple[int, int], arithmetic: Arithmetic) -> float:
-    """Cycles of the arithmetic of a step."""
+    """Return the cycles of the arithmetic of a step."""
     (mr, vectors), costs = tile, target.machine.costs
     product = costs.dot if arithmetic.instruction == "dpbf16" else costs.fma
     if arithmetic.instruction == "madd":
         product *= 2
-    return product * _rows_of_sums(mr, arithmetic) * vectors
+    return product * mr * vectors
 
 
 def _of_a_run(target: Target, tile: tuple[int, int]) -> float:
-    """Cycles that a run of steps takes besides: a prologue, and the update of C."""
+    """Return the overhead of a run in cycles: a prologue, and the update of C."""
     return target.machine.costs.prologue + tile[0] * tile[1]
 
 
-def _registers(mr: int, vectors: int, sets: int, arithmetic: Arithmetic) -> int:
-    """What a tile needs; see the module docstring."""
-    return sets * _rows_of_sums(mr, arithmetic) * vectors + vectors + 1
-
-
-def _rows_of_sums(mr: int, arithmetic: Arithmetic) -> int:
-    return mr + 1 if arithmetic.moves_a else mr
+def _registers(mr: int, vectors: int, sets: int) -> int:
+    """Return the registers that a tile needs; see the module docstring."""
+    return sets * mr * vectors + vectors + 1
 
 
 def _strip_cycles(

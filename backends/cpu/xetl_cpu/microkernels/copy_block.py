@@ -1,17 +1,17 @@
 """Copies of a strided 2-D block that convert its elements.
 
-The block is ``major x minor`` elements.  ``group`` majors lie together in the result:
+The block is ``major x minor`` elements.  ``group`` majors are adjacent in the result:
 
     dst[major / group][minor][group]        rows of groups ``ldd * group`` apart
 
-and what is outside ``valid_major x valid_minor`` becomes zero.  There are three copies:
+Elements outside ``valid_major x valid_minor`` become zero.  There are three copies:
 
 * `emit_copy_rows`     the minor stride is 1: copies vectors (interleaves a group)
 * `emit_copy_columns`  the major stride is 1: squares of 32-bit elements or groups are
                        transposed in registers
 * `emit_copy_elements` any strides: element by element
 
-Edges are masked on AVX-512; elsewhere they are copied element by element.
+Edges are masked on AVX-512, and copied element by element on other targets.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from xetl_cpu.llvm import (
     parameters,
     vector,
 )
+from xetl_cpu.microkernels.arithmetic import shifted
 from xetl_cpu.targets import Target
 
 Unit = Literal["major", "minor"]
@@ -48,14 +49,15 @@ PARAMS = parameters(
 
 @record(frozen=True)
 class CopyKind:
-    """What is fixed when the copy is compiled.
+    """The facts that are fixed when the copy is compiled.
 
     Attributes:
         source: element type of the source.
         result: element type of the result.
-        group: majors that lie together in the result: 1, or as many as fill 32 bits.
-        minor: how many minors, if known (then a multiple of the lanes), else 0.
-        unit: which stride is known to be 1.
+        group: majors that are adjacent in the result: 1, or as many as fill 32 bits.
+        minor: the number of minors if known (then a multiple of the lanes), else 0.
+        unit: the stride that is known to be 1.
+        shifts: whether 128 is added to each byte of the result, modulo 256.
     """
 
     source: str
@@ -63,11 +65,13 @@ class CopyKind:
     group: int
     minor: int
     unit: Unit | None = None
+    shifts: bool = False
 
     @property
     def name(self) -> str:
-        """Part of the names of the functions made for it."""
-        return f"{self.source}_{self.result}_g{self.group}_n{self.minor}"
+        """A part of the names of functions for it."""
+        how = f"{self.source}_{self.result}" + "_shifted" * self.shifts
+        return f"{how}_g{self.group}_n{self.minor}"
 
 
 def define_copy(
@@ -77,16 +81,16 @@ def define_copy(
     road: str,
     params: Sequence[tuple[str, Type]] = PARAMS,
 ) -> tuple[Function, Builder | None]:
-    """Get the function of this name, or create it: then there is a builder too."""
+    """Get or create the function of this name; the builder is None if it existed."""
     name = f"xetl_copy_{road}_{target.name}_{kind.name}"
     function, builder = begin(module, name, params)
-    # Inlined into each caller it would only be compiled once more.
+    # Inlined, it would be compiled again in each caller.
     function.attributes.add("noinline")
     return function, builder
 
 
 def groups_of(builder: Builder, majors: Value, group: int) -> Value:
-    """How many groups ``majors`` make, the last one perhaps not full."""
+    """Return the number of groups of ``majors``; the last one may be partial."""
     if group == 1:
         return majors
     last = builder.add(majors, group - 1)
@@ -94,7 +98,7 @@ def groups_of(builder: Builder, majors: Value, group: int) -> Value:
 
 
 def all_if(builder: Builder, condition: Value, mask: Value | int) -> Value:
-    """``mask`` (or that many true lanes) if ``condition``, else no lane."""
+    """Return ``mask`` (or that many true lanes) if ``condition``, else no lane."""
     if isinstance(mask, int):
         return builder.splat(condition, mask)
     return builder.select(condition, mask, 0)
@@ -118,45 +122,45 @@ class Block:
     ldd: Value
 
     def with_unit_stride(self, unit: Unit) -> Block:
-        """The same with one stride a constant 1."""
+        """Return the block with a constant 1 as one stride."""
         return replace(self, **{f"stride_{unit}": const(I64, 1)})
 
     @property
     def lanes(self) -> int:
-        """Elements or groups handled at a time: of 32 bits, a register; of 64, too."""
+        """Elements or groups at a time: as many as f32 (or f64) in a register."""
         return self.target.lanes("f64" if self.kind.result == "f64" else "f32")
 
     @property
     def groups(self) -> Value:
-        """Rows of the result."""
+        """The rows of the result."""
         return groups_of(self.builder, self.major, self.kind.group)
 
     def first_major(self, group: Value) -> Value:
-        """The first major of a group."""
+        """Return the first major of a group."""
         if self.kind.group == 1:
             return group
         return self.builder.mul(group, self.kind.group)
 
     def first_of(self, major: Value) -> Value:
-        """The first major of the group that ``major`` is in."""
+        """Return the first major of the group that ``major`` is in."""
         return self.builder.and_(major, -self.kind.group)
 
     def source_at(self, major: Value, minor: Value) -> Value:
-        """Address of an element of the source."""
+        """Return the address of an element of the source."""
         builder = self.builder
         at = builder.mul(major, self.stride_major)
         at = builder.add(at, builder.mul(minor, self.stride_minor))
         return builder.offset(self.src, bits_of(self.kind.source), at)
 
     def result_at(self, group: Value, minor: Value) -> Value:
-        """Address of an element (or of the first of a group) of the result."""
+        """Return the address of an element (or of a group's first) of the result."""
         builder = self.builder
         at = builder.add(builder.mul(group, self.ldd), minor)
         at = builder.mul(at, self.kind.group)
         return builder.offset(self.dst, bits_of(self.kind.result), at)
 
     def valid_lanes(self, minor: Value) -> Value:
-        """Which of the lanes from ``minor`` on are valid."""
+        """Return a mask of the valid lanes from ``minor`` on."""
         left = self.builder.sub(self.valid_minor, minor)
         return self.builder.lane_mask(left, self.lanes)
 
@@ -172,6 +176,8 @@ class Block:
 
     def store(self, value: Value, pointer: Value, mask: Value | None = None) -> None:
         """Store result elements, or whole groups as wider elements."""
+        if self.kind.shifts:
+            value = shifted(self.builder, value)
         if mask is None:
             self.builder.store(value, pointer, bits_of(self.kind.result).width // 8)
         else:
@@ -180,7 +186,7 @@ class Block:
     def copy_elements(
         self, group: Value, group_stop: Value, minor: Value, minor_stop: Value
     ) -> None:
-        """Leave (group, minor) up to the stops to `emit_copy_elements`."""
+        """Call `emit_copy_elements` for the part from (group, minor) to the stops."""
         function = emit_copy_elements(self.builder.module, self.target, self.kind)
         given = [self.src, self.stride_major, self.stride_minor]
         given += [self.valid_major, self.valid_minor, self.dst, self.ldd]
@@ -214,7 +220,7 @@ def emit_copy_elements(module: Module, target: Target, kind: CopyKind) -> Functi
 
 
 def _copy_element(block: Block, group: Value, minor: Value, part: int) -> None:
-    """Copy the element, or put a zero where it is not valid."""
+    """Copy the element if it is valid, else write a zero."""
     builder = block.builder
     major = builder.add(block.first_major(group), part)
     is_valid = builder.and_(
@@ -240,36 +246,50 @@ def emit_copy_rows(module: Module, target: Target, kind: CopyKind) -> Function:
     if builder is None:
         return function
     block = Block(builder, target, kind, *function.args).with_unit_stride("minor")
-    groups = block.groups
-    touched = groups_of(builder, block.valid_major, kind.group)
-    touched = builder.minimum(touched, groups)
-    if target.has_masks:
-        _copy_masked(block, touched)
-        _clear(block, touched, groups)
-    else:
-        _copy_whole_vectors(block, touched)
-        zero = const(I64, 0)
-        block.copy_elements(touched, groups, zero, block.minor)
+    (_copy_masked if target.has_masks else _copy_whole_vectors)(block)
     builder.ret_void()
     return function
 
 
-def _copy_masked(block: Block, groups: Value) -> None:
+def _copy_masked(block: Block) -> None:
+    """Copy rows with masks; store zeros for the rows behind the valid ones.
+
+    These rows are not loaded with an empty mask: from memory that is not mapped, each
+    such load takes hundreds of cycles.
+    """
     builder, lanes = block.builder, block.lanes
     columns = [const(I64, at) for at in range(0, block.kind.minor, lanes)]
-    masks = [block.valid_lanes(column) for column in columns]
-    with builder.counted_loop(groups, name="row") as row:
-        for column, mask in zip(columns, masks, strict=True):
-            _copy_vector(block, row.index, column, mask)
+    touched = _touched(block)
+    with builder.counted_loop(touched, name="row", is_hidden=True) as row:
+        for column in columns:
+            _copy_vector(block, row.index, column, block.valid_lanes(column))
         if not columns:
             _copy_long_row(block, row.index)
+    element = I32 if block.kind.group > 1 else bits_of(block.kind.result)
+    zeros = const(vector(element, lanes), 0)
+    with (
+        builder.counted_loop(block.groups, start=touched, name="row") as row,
+        builder.counted_loop(block.minor, step=lanes) as column,
+    ):
+        inside = builder.lane_mask(builder.sub(block.minor, column.index), lanes)
+        block.store(zeros, block.result_at(row.index, column.index), inside)
+
+
+def _touched(block: Block) -> Value:
+    """Return the number of groups with a valid element."""
+    builder, group = block.builder, block.kind.group
+    touched = builder.minimum(
+        groups_of(builder, block.valid_major, group), block.groups
+    )
+    is_any = builder.icmp_signed(">", block.valid_minor, 0)
+    return builder.select(is_any, builder.maximum(touched, 0), 0)
 
 
 def _copy_long_row(block: Block, group: Value) -> None:
-    """A row of unknown length: whole vectors first, then masked ones."""
+    """Copy a row of unknown length: whole vectors first, then masked ones."""
     builder, lanes = block.builder, block.lanes
     whole = _whole_vectors(block)
-    with builder.counted_loop(whole, step=lanes) as column:
+    with builder.counted_loop(whole, step=lanes, is_hidden=True) as column:
         _copy_vector(block, group, column.index, None)
     with builder.counted_loop(block.minor, start=whole, step=lanes) as column:
         mask = block.valid_lanes(column.index)
@@ -278,7 +298,7 @@ def _copy_long_row(block: Block, group: Value) -> None:
 
 
 def _whole_vectors(block: Block) -> Value:
-    """How many minors are in vectors that are wholly valid."""
+    """Return how many minors are in vectors that are completely valid."""
     builder = block.builder
     both = builder.minimum(block.minor, block.valid_minor)
     whole = builder.and_(both, -block.lanes)
@@ -292,7 +312,7 @@ def _copy_vector(
     mask: Value | None,
     inside: Value | None = None,
 ) -> None:
-    """Copy ``lanes`` minors of one group; ``mask``: are valid, ``inside``: exist."""
+    """Copy ``lanes`` minors of a group; ``mask``: valid lanes, ``inside``: existing."""
     builder, lanes = block.builder, block.lanes
     major = block.first_major(group)
     woven = block.load(block.source_at(major, minor), lanes, mask)
@@ -307,40 +327,27 @@ def _copy_vector(
 
 
 def _load_part(block: Block, major: Value, minor: Value, mask: Value | None) -> Value:
-    """A later major of a group: it may not exist, and is zero then."""
+    """Load a later major of a group, or zeros if the major does not exist."""
     builder, lanes = block.builder, block.lanes
     exists = builder.icmp_signed("<", major, block.valid_major)
     if mask is not None:
         also = all_if(builder, exists, mask)
         return block.load(block.source_at(major, minor), lanes, also)
-    # The first of a group exists, wherever this is reached: read it twice.
+    # The first major of a group always exists here: it is read instead.
     major = builder.select(exists, major, block.first_of(major))
     value = block.load(block.source_at(major, minor), lanes, None)
     return builder.select(exists, value, 0)
 
 
-def _clear(block: Block, start: Value, stop: Value) -> None:
-    """Put zeros into the groups start to stop; the target has masks."""
-    builder, lanes = block.builder, block.lanes
-    element = I32 if block.kind.group > 1 else bits_of(block.kind.result)
-    zeros = const(vector(element, lanes), 0)
-    with (
-        builder.counted_loop(stop, start=start, name="zero") as row,
-        builder.counted_loop(block.minor, step=lanes) as column,
-    ):
-        left = builder.sub(block.minor, column.index)
-        inside = builder.lane_mask(left, lanes)
-        block.store(zeros, block.result_at(row.index, column.index), inside)
-
-
-def _copy_whole_vectors(block: Block, groups: Value) -> None:
-    """Without masks: whole vectors, and what is left of the rows by elements."""
-    builder = block.builder
+def _copy_whole_vectors(block: Block) -> None:
+    """Copy whole vectors without masks, and the rest of the rows by elements."""
+    builder, groups, touched = block.builder, block.groups, _touched(block)
     whole = _whole_vectors(block)
     with (
-        builder.counted_loop(groups, name="row") as row,
-        builder.counted_loop(whole, step=block.lanes) as column,
+        builder.counted_loop(touched, name="row", is_hidden=True) as row,
+        builder.counted_loop(whole, step=block.lanes, is_hidden=True) as column,
     ):
         _copy_vector(block, row.index, column.index, None)
     zero = const(I64, 0)
-    block.copy_elements(zero, groups, whole, block.minor)
+    block.copy_elements(zero, touched, whole, block.minor)
+    block.copy_elements(touched, groups, zero, block.minor)

@@ -1,28 +1,29 @@
-"""Emit the GEMM of up to 32 rows where B's columns are contiguous: dot products.
+"""Emit the GEMM of up to 32 rows with contiguous columns of B: dot products.
 
-B is read where it is, once from memory: it need not be transposed for panels.
+B is read in place, once from memory: it need not be transposed for panels.
 
     parts of k             with more than 4 rows: then A's part stays in half of L2
       some columns         up to 8
         strips of rows     up to 4; the sums with these columns fill half the registers
 
-Dot products are of pairs of bf16 and of four bytes where the processor multiplies
-these.  Their vectors are added up together, in a tree.
+Dot products are of pairs of bf16 and of four bytes, if the processor has instructions
+for these.  Vectors of sums are added up together, in a tree.
 """
 
 from __future__ import annotations
 
 from xetl.records import record
 from xetl_cpu.llvm import I32, I64, Function, Module, Value, begin, const, vector
+from xetl_cpu.microkernels.arithmetic import shifted
 from xetl_cpu.microkernels.blocking import LOW_ROWS, Blocking
 from xetl_cpu.microkernels.streaming import STREAMING_PARAMETERS, Streamed, Streams
 from xetl_cpu.targets import Target
 
 _ROWS = 4
-"""Of a strip."""
+"""Rows of a strip."""
 
 _COLUMNS = 8
-"""At a time: as many streams give memory's speed."""
+"""Columns at a time: as many streams reach the speed of memory."""
 
 
 def emit_dots(module: Module, target: Target, blocking: Blocking) -> Function:
@@ -49,12 +50,12 @@ def emit_dots(module: Module, target: Target, blocking: Blocking) -> Function:
 
 @record()
 class _Dots(Streamed):
-    """The way through B; ``tile``: rows and columns whose sums are in registers."""
+    """The loops over B; ``tile``: rows and columns whose sums are in registers."""
 
     tile: tuple[int, int]
 
     def add_all(self) -> None:
-        """Part by part of k."""
+        """Add all of k, part by part."""
         builder = self.builder
         if self.blocking.block_m <= _ROWS:
             self._add(const(I64, 0), self.k)
@@ -66,7 +67,7 @@ class _Dots(Streamed):
             self._add(at.index, end)
 
     def _add(self, start: Value, end: Value) -> None:
-        """The part of k from ``start`` to ``end``."""
+        """Add the part of k from ``start`` to ``end``."""
         builder, (strip, columns) = self.builder, self.tile
         last = builder.sub(self.n, 1)
         with builder.counted_loop(self.n, step=columns, name="columns") as column:
@@ -82,11 +83,11 @@ class _Dots(Streamed):
     def _sums(
         self, a_rows: list[Value], b_columns: Streams, start: Value, end: Value
     ) -> list[Value]:
-        """The vectors that the dot products are sums of, row by row."""
+        """Return the vectors whose lanes add up to the dot products, row by row."""
         builder, lanes = self.builder, self._lanes
         zero = const(vector(self.total, self.blocking.lanes), 0)
-        surplus = self.tile[1] if self.blocking.arithmetic.moves_a else 0
-        sums = [zero] * (len(a_rows) * self.tile[1] + surplus)
+        count = self.tile[1] + self.blocking.arithmetic.shifts_b
+        sums = [zero] * (len(a_rows) * count)
         whole = builder.and_(builder.sub(end, start), -self.width)
         whole = builder.add(start, whole)
         with builder.counted_loop(
@@ -118,27 +119,25 @@ class _Dots(Streamed):
             [self._words(place, mask) for place in places]
             for places in (a_places, b_columns.places(at))
         )
-        a_vectors = [how.move(builder, words) for words in a_vectors]
+        if how.shifts_b:
+            b_vectors += [const(b_vectors[0].type, 0)]
+            b_vectors = [shifted(builder, b) for b in b_vectors]
         pairs = [(one, other) for one in a_vectors for other in b_vectors]
         multiply = how.multiply_add if self._has_words else how.fma
-        found = [multiply(builder, *pair, x) for pair, x in zip(pairs, sums)]
-        surplus = zip(b_vectors, sums[len(pairs) :])
-        return found + [how.surplus(builder, b, x) for b, x in surplus]
+        return [multiply(builder, *pair, x) for pair, x in zip(pairs, sums)]
 
     def _made_good(self, sums: list[Value]) -> list[Value]:
-        """Without what moving A has added to each row."""
-        strip, columns = self.tile
-        count = strip * columns
-        surplus = sums[count:]
-        if not surplus:
+        """Subtract the last sum of each row, of zeros, if B is shifted."""
+        if not self.blocking.arithmetic.shifts_b:
             return sums
-        pairs = zip(sums[:count], surplus * strip)
-        return [self.builder.sub(*pair) for pair in pairs]
+        step = self.tile[1] + 1
+        rows = [sums[at : at + step] for at in range(0, len(sums), step)]
+        return [self.builder.sub(x, surplus) for *row, surplus in rows for x in row]
 
     def _add_to_c(self, row: Value, column: Value, sums: list[Value]) -> None:
         builder, (strip, columns) = self.builder, self.tile
-        totals, lanes = self._totals(sums), self.blocking.lanes
-        aligned = self.blocking.arithmetic.accumulator_bytes
+        arithmetic, lanes = self.blocking.arithmetic, self.blocking.lanes
+        totals, aligned = arithmetic.totals(builder, sums), arithmetic.accumulator_bytes
         left = builder.sub(self.rows, row)
         for number in range(strip):
             which, first = divmod(number * columns, lanes)
@@ -147,31 +146,11 @@ class _Dots(Streamed):
             with builder.if_then(builder.icmp_signed(">", left, number)):
                 place = self.c_at(builder.add(row, number), column)
                 old = builder.load(place, typ=found.type, align=aligned)
-                new = self.blocking.arithmetic.add(builder, old, found)
+                new = arithmetic.add(builder, old, found)
                 builder.store(new, place, aligned)
 
-    def _totals(self, sums: list[Value]) -> list[Value]:
-        """What the lanes of each vector add up to, one total behind the other."""
-        lanes = self.blocking.lanes
-        size = 1 << (len(sums) - 1).bit_length()
-        vectors = sums + [sums[-1]] * (size - len(sums))
-        for _ in range(lanes.bit_length() - 1):
-            if len(vectors) == 1:
-                vectors *= 2
-            halves = zip(vectors[::2], vectors[1::2], strict=True)
-            vectors = [self._folded(*pair) for pair in halves]
-        return vectors
-
-    def _folded(self, one: Value, other: Value) -> Value:
-        """The sums of neighbours, first those of the first vector."""
-        builder, lanes = self.builder, 2 * self.blocking.lanes
-        even, odd = (
-            builder.shuffle(one, other, range(start, lanes, 2)) for start in (0, 1)
-        )
-        return self.blocking.arithmetic.add(builder, even, odd)
-
     def _words(self, place: Value, mask: Value | None) -> Value:
-        """Elements of A or B, as the instruction takes them."""
+        """Load elements of A or B, in the form that the instruction takes."""
         if not self._has_words:
             return self.load(place, self.blocking.lanes, mask)
         bits = self.load_bits(place, self._lanes, mask)
@@ -179,7 +158,7 @@ class _Dots(Streamed):
 
     @property
     def _has_words(self) -> bool:
-        """Whether an instruction multiplies several elements of each lane."""
+        """Whether an instruction multiplies several elements in each lane."""
         return self.blocking.arithmetic.instruction in ("dpbf16", "vnni")
 
     @property

@@ -1,6 +1,6 @@
-"""Where the sums of a register tile go: to C in scratch, or to the user's matrix.
+"""Stores of a register tile's sums: to C in scratch, or to the user's matrix.
 
-The parameters of products say it, whoever emits these.
+Parameters of the product select the destination, for all emitters.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ OUTPUT = parameters("ptr out, i64 out_stride, i64 cols")
 
 
 def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Type], ...]:
-    """Of `emit_block_gemm`, which explains them; ``out``: C may go elsewhere."""
+    """Return the parameters of `emit_block_gemm`; ``out``: C may go elsewhere."""
     return _BLOCK_GEMM if out is None else _BLOCK_GEMM + OUTPUT
 
 
 @record()
 class StripRows:
-    """The rows of a strip; past the last of all rows stands that one."""
+    """The rows of a strip; rows past the last one are replaced by the last one."""
 
     builder: Builder
     first: Value
@@ -32,7 +32,7 @@ class StripRows:
     count: int
 
     def of(self, base: Value, stride: Value, element: Type) -> list[Value]:
-        """Where each row of a matrix starts; ``stride`` in elements."""
+        """Return the start of each row of a matrix; ``stride`` in elements."""
         builder = self.builder
         behind = builder.sub(self.last, self.first)
         row = builder.offset(base, element, builder.mul(self.first, stride))
@@ -47,10 +47,10 @@ class StripRows:
 
 @record()
 class Output:
-    """The user's matrix: its dtype, a strip of it, and as function arguments the rest.
+    """The user's matrix: its dtype, a strip of it, and the other function arguments.
 
-    Rows that do not exist are the last one, computed again: it is stored again.  If
-    ``past``, what is whole goes past the caches: rows begin on lines then.
+    Rows past the last one are the last one, computed and stored again.  If ``past``,
+    whole lines bypass the caches: then rows start at cache lines.
     """
 
     dtype: str
@@ -63,7 +63,7 @@ class Output:
 
 
 def prefetch_c(builder: Builder, blocking: Blocking, c: Value) -> None:
-    """Ask for C now: it is not needed before the k loop is through."""
+    """Prefetch C now: it is not needed before the k loop ends."""
     element = blocking.arithmetic.accumulator_type
     line = 64 // blocking.arithmetic.accumulator_bytes
     for row in range(blocking.mr):
@@ -75,7 +75,7 @@ def prefetch_c(builder: Builder, blocking: Blocking, c: Value) -> None:
 def with_c(
     builder: Builder, blocking: Blocking, sums: list[Value], c: Value, accumulate: Value
 ) -> list[Value]:
-    """The sums and what is in C, if that counts."""
+    """Return the sums, plus the values in C if ``accumulate``."""
     arithmetic = blocking.arithmetic
     aligned = arithmetic.accumulator_bytes
     with builder.either(sums, accumulate, "add") as branch:
@@ -88,14 +88,14 @@ def with_c(
 def store_sums(
     builder: Builder, blocking: Blocking, sums: list[Value], c: Value
 ) -> None:
-    """The sums to C."""
+    """Store the sums to C."""
     aligned = blocking.arithmetic.accumulator_bytes
     for total, at in zip(sums, _places(builder, blocking, c), strict=True):
         builder.store(total, at, aligned)
 
 
 def _places(builder: Builder, blocking: Blocking, c: Value) -> list[Value]:
-    """Where each sum stands in C."""
+    """Return the address of each sum in C."""
     element = blocking.arithmetic.accumulator_type
     return [
         builder.offset(c, element, row * blocking.ldc + number * blocking.lanes)
@@ -107,7 +107,7 @@ def _places(builder: Builder, blocking: Blocking, c: Value) -> list[Value]:
 def finish(
     builder: Builder, blocking: Blocking, sums: list[Value], c: Value, to: Output
 ) -> None:
-    """The sums to the user's matrix if it is given, else to C."""
+    """Store the sums to the user's matrix if it is given, else to C."""
     null = ir.Constant(to.base.type, None)
     is_given = builder.icmp_unsigned("!=", to.base, null)
     left = builder.sub(to.cols, to.column)
@@ -129,7 +129,7 @@ def finish(
 
 
 def _converted(builder: Builder, total: Value, source: str, to: str) -> Value:
-    """A vector of sums as the bits of another dtype."""
+    """Convert a vector of sums to the bits of another dtype."""
     bits = builder.bitcast(total, vector(bits_of(source), total.type.count))
     return convert(builder, bits, source, to)
 
@@ -141,7 +141,7 @@ def _store_whole_rows(
     rows: list[Value],
     past: Value | None,
 ) -> None:
-    """All columns of a strip to a matrix; ``past`` the caches, by vectors of a line."""
+    """Store all columns of a strip; if ``past``, past the caches in whole lines."""
     if past is None:
         _store_rows(builder, blocking, values, rows)
         return
@@ -169,7 +169,7 @@ def _store_rows(
     rows: list[Value],
     left: Value | None = None,
 ) -> None:
-    """A strip to a matrix; ``left``: how many columns there are, None: all."""
+    """Store a strip; ``left``: the number of remaining columns, None: all."""
     lanes, vectors = blocking.lanes, blocking.vectors
     masks = [
         None

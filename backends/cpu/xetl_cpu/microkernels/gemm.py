@@ -7,14 +7,14 @@ The loops, outermost first:
         strips of mr rows
           micro-kernel   mr x nr accumulators
 
-A is read in place, row by row: ``mr`` words of it, broadcast one after the other, meet
-the vectors of B that were loaded once for all of them.  A strip that reaches past the
-last row computes that row again (its pointers are clamped), so one micro-kernel serves
-all strips.
+A is read in place, row by row: ``mr`` words of A are broadcast one after the other, and
+multiplied by the vectors of B, which are loaded once for all of them.  A strip that
+reaches past the last row computes that row again (its pointers are clamped), so one
+micro-kernel serves all strips.
 
-C is scratch, in the type that is added up in.  Where the caller says that nothing is to
-be added to, it need not even be zero.  The last run of k can go on from registers to
-the user's matrix: then a product of one run never touches scratch.
+C is scratch, in the type of the accumulators.  If the caller does not accumulate, C
+need not even be zero.  The last run of k can store from registers to the user's matrix:
+then a product of one run never touches scratch.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from functools import partial
 from xetl.imports import late
 from xetl.records import record
 from xetl_cpu.llvm import (
+    I8,
     I32,
     I64,
     Builder,
@@ -37,16 +38,9 @@ from xetl_cpu.llvm import (
     ir,
     vector,
 )
+from xetl_cpu.microkernels import epilogue
+from xetl_cpu.microkernels.arithmetic import SHIFT
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.epilogue import (
-    Output,
-    StripRows,
-    block_gemm_parameters,
-    finish,
-    prefetch_c,
-    store_sums,
-    with_c,
-)
 from xetl_cpu.microkernels.prefetch import Ahead, Strip, next_operands, or_next_pieces
 from xetl_cpu.targets import Target
 
@@ -58,7 +52,11 @@ _loop = partial(Builder.counted_loop, is_hidden=True)
 
 
 def emit_block_gemm(
-    module: Module, target: Target, blocking: Blocking, out: str | None = None
+    module: Module,
+    target: Target,
+    blocking: Blocking,
+    out: str | None = None,
+    is_made: bool = False,
 ) -> Function:
     """Get or create the block GEMM.
 
@@ -70,19 +68,24 @@ def emit_block_gemm(
     * ``a`` is row-major in ``blocking.compute``, rows ``lda`` elements apart; nothing
       outside its rows x k elements is read;
     * ``b`` holds panels ``panel_stride`` elements apart, each of the form
-      [ceil(k/k_pack)][nr][k_pack] and zero where k is padded;
+      [ceil(k/k_pack)][nr][k_pack] and zero where k is padded; its bytes are shifted if
+      the arithmetic says so;
     * ``c`` holds accumulators, rows ``blocking.ldc`` apart; rows up to the next
       multiple of ``mr`` are overwritten with rubbish;
     * if ``accumulate`` (i1), what is in ``c`` is added;
-    * ``later`` is null, or where ``pieces`` pieces of memory begin, ``later_stride``
-      bytes apart, that will be packed next: they are asked for, never read.
+    * ``later`` is null, or the start of ``pieces`` pieces of memory, ``later_stride``
+      bytes apart, that will be packed next: they are prefetched, never read.
 
-    With ``out``, a matrix's dtype, ``out, out_stride, cols`` follow: if the pointer
-    is not null, the result goes there instead, rows ``out_stride`` elements apart, and
-    only ``cols`` columns of it.  Nor does ``c`` hold results behind these.
+    With ``out``, a matrix's dtype, ``out, out_stride, cols`` follow: if the pointer is
+    not null, the result goes there instead, with rows ``out_stride`` elements apart,
+    and only ``cols`` columns of it.  Then ``c`` holds no results.
 
-    Alignment is a matter of speed only: 64 bytes for ``b`` and ``c``.  AMX asks for
-    more, see `emit_amx_block_gemm`.
+    If ``is_made``, the program has computed A, and nothing is packed next: memory
+    behind A is not needed.  With 16 registers strips then prefetch nothing, which saves
+    1 to 2 % of attention's time.  This was not measured with 32 registers.
+
+    Alignment only affects speed: 64 bytes for ``b`` and ``c``.  AMX needs more, see
+    `emit_amx_block_gemm`.
     """
     if blocking.uses_tiles:
         return _emit_amx_block_gemm(module, blocking, out)
@@ -93,10 +96,12 @@ def emit_block_gemm(
     )
     last = _last_rows(target, blocking)
     name += f"_l{last}" if last else ""
-    function, builder = begin(module, name, block_gemm_parameters(out))
+    asks = blocking.asks_ahead and not (is_made and target.vector_registers < 32)
+    name += "_alone" if blocking.asks_ahead > asks else ""
+    function, builder = begin(module, name, epilogue.block_gemm_parameters(out))
     if builder is None:
         return function
-    _emit_loops(builder, blocking, function, out, last)
+    _emit_loops(builder, blocking, function, out, last, asks)
     builder.ret_void()
     return function
 
@@ -107,12 +112,14 @@ def _emit_loops(
     function: Function,
     out: str | None,
     last: int,
+    asks: bool,
 ) -> None:
     a, lda, rows, k, b, panel_stride, panels, c, accumulate, *rest = function.args
     start, distance, pieces, *output = rest
     element = ir.IntType(8 * blocking.compute_bytes)
     total = blocking.arithmetic.accumulator_type
-    last_row = builder.sub(rows, 1)
+    last_row, shifts = builder.sub(rows, 1), blocking.arithmetic.shifts_b
+    room = _Surplus.room(builder, blocking) if shifts else None
     with (
         _loop(builder, rows, step=blocking.mc, name="block") as block,
         _loop(builder, panels, name="panel") as panel,
@@ -127,17 +134,12 @@ def _emit_loops(
         ) as strip:
             c_row = builder.mul(strip.index, blocking.ldc)
             c_strip = builder.offset(c_panel, total, c_row)
-            strip_rows = StripRows(builder, strip.index, last_row, blocking.mr)
+            strip_rows = epilogue.StripRows(builder, strip.index, last_row, blocking.mr)
             with builder.if_then(accumulate):
-                prefetch_c(builder, blocking, c_strip)
-            tile = RegisterTile(
-                builder,
-                blocking,
-                strip_rows.of(a, lda, element),
-                b_panel,
-                blocking.vectors,
-            )
-            if blocking.asks_ahead:
+                epilogue.prefetch_c(builder, blocking, c_strip)
+            a_rows = strip_rows.of(a, lda, element)
+            tile = RegisterTile(builder, blocking, a_rows, b_panel, blocking.vectors)
+            if asks:
                 who = Strip(builder, blocking, strip.index, block.index, panel.index)
                 usual = next_operands(who, function.args)
                 later = (start, distance, pieces)
@@ -145,18 +147,24 @@ def _emit_loops(
             left = builder.sub(output[-1], column) if output else None
             below = (builder.sub(end, strip.index), last) if last else None
             sums = _sums(tile, k, left, below)
-            sums = with_c(builder, blocking, sums, c_strip, accumulate)
+            if room is not None:
+                at = builder.sub(strip.index, block.index)
+                surplus = _Surplus(tile, builder.offset(room, I32, at))
+                with builder.if_then(builder.icmp_signed("==", panel.index, 0)):
+                    surplus.compute(k)
+                sums = surplus.subtracted_from(sums)
+            sums = epilogue.with_c(builder, blocking, sums, c_strip, accumulate)
             if out is None:
-                store_sums(builder, blocking, sums, c_strip)
+                epilogue.store_sums(builder, blocking, sums, c_strip)
             else:
-                to = Output(out, strip_rows, column, *output)
-                finish(builder, blocking, sums, c_strip, to)
+                to = epilogue.Output(out, strip_rows, column, *output)
+                epilogue.finish(builder, blocking, sums, c_strip, to)
 
 
 def _last_rows(target: Target, blocking: Blocking) -> int:
-    """Of a block behind its strips, if code of their own saves 2 % of it; else 0.
+    """Return the rows of a block behind its strips, if separate code saves 2 %; else 0.
 
-    Not measured where there are 32 registers.
+    This was not measured with 32 registers.
     """
     block_m, mr = blocking.block_m, blocking.mr
     rows = block_m % mr
@@ -168,7 +176,7 @@ def _last_rows(target: Target, blocking: Blocking) -> int:
 def _sums(
     tile: RegisterTile, k: Value, cols: Value | None, rows: tuple[Value, int] | None
 ) -> list[Value]:
-    """The sums of a strip; of half of the vectors, or few rows, if no more are left.
+    """Return the sums of a strip; only of half of the vectors or few rows, if it ends.
 
     At 1000 x 1000 x 1000 the last panel has 8 of 32 columns. 64 rows are 10 strips of 6
     and one of 4, not 11.
@@ -191,7 +199,7 @@ def _sums(
 def _first_of(
     ways: list[tuple[str, Value, RegisterTile]], tile: RegisterTile, k: Value
 ) -> list[Value]:
-    """The sums of the first tile whose condition holds, else of ``tile``."""
+    """Return the sums of the first tile whose condition holds, else of ``tile``."""
     if not ways:
         return tile.sums(k)
     (name, is_so, few), *others = ways
@@ -211,8 +219,8 @@ class RegisterTile:
     Attributes:
         a_rows: the first element of each row of A.
         b: a panel of B.
-        vectors: of each row, how many are computed; the panel may have more.
-        ahead: what else it asks for, once in the body of the loop.
+        vectors: how many vectors of each row are computed; the panel may have more.
+        ahead: memory to prefetch, once in the body of the loop.
     """
 
     builder: Builder
@@ -223,9 +231,9 @@ class RegisterTile:
     ahead: list[Ahead] = field(default_factory=list[Ahead])
 
     def sums(self, k: Value) -> list[Value]:
-        """The sums over ``k``, row by row: zeros for vectors that are not computed.
+        """Return the sums over ``k`` row by row, and zeros for vectors not computed.
 
-        Where rows are not, they are the last one again.
+        Rows that are not computed repeat the last one.
         """
         few, last = self._few_sums(k), len(self.a_rows) - 1
         zeros = [const(self.lanes_of_c, 0)] * (self.blocking.vectors - self.vectors)
@@ -239,7 +247,7 @@ class RegisterTile:
         k_pack = blocking.k_pack
         steps = builder.ashr(k, k_pack.bit_length() - 1)
         unrolled = builder.and_(steps, -blocking.unroll)
-        count = self._sums() + self._surplus()
+        count = self._sums()
         sums = [const(self.lanes_of_c, 0)] * (count * blocking.sets)
         start = const(I64, 0)
         sums, b_at = self._loop(sums, self.b, start, unrolled, blocking.unroll)
@@ -249,7 +257,7 @@ class RegisterTile:
             sums, b_at = rest._loop(sums, b_at, unrolled, steps, 1)
         if k_pack > 1:
             sums = self._last_step(sums, b_at, k)
-        return self._made_good(sums)
+        return sums
 
     @property
     def lanes_of_c(self) -> Type:
@@ -259,12 +267,8 @@ class RegisterTile:
     def _sums(self) -> int:
         return len(self.a_rows) * self.vectors
 
-    def _surplus(self) -> int:
-        """Sums beside those of C, see `Arithmetic.surplus`."""
-        return self.vectors if self.blocking.arithmetic.moves_a else 0
-
     def _together(self, sums: list[Value], count: int) -> list[Value]:
-        """All sets of accumulators as one of ``count``."""
+        """Add all sets of accumulators up to one set of ``count``."""
         add = self.blocking.arithmetic.add
         total = sums[:count]
         for start in range(count, len(sums), count):
@@ -275,9 +279,9 @@ class RegisterTile:
     def _loop(
         self, sums: list[Value], b: Value, start: Value, stop: Value, unroll: int
     ) -> tuple[list[Value], Value]:
-        """Add the steps start to stop; returns the sums and where B goes on.
+        """Add the steps start to stop; return the sums and the place behind in B.
 
-        With several sets of sums, each step adds to the next.
+        With several sets of sums, the steps use the sets in turn.
         """
         blocking = self.blocking
         step_size = blocking.nr * blocking.k_pack
@@ -293,7 +297,7 @@ class RegisterTile:
             sums, (b, *places) = loop.values[: len(sums)], loop.values[len(sums) :]
             asked = zip(self.ahead, places, strict=True)
             places = [each.ask(self.builder, place) for each, place in asked]
-            count = self._sums() + self._surplus()
+            count = self._sums()
             word = blocking.arithmetic.word
             rows: list[Value] = [
                 self.builder.offset(row, word, loop.index) for row in self.a_rows
@@ -309,7 +313,7 @@ class RegisterTile:
     def _step(
         self, sums: list[Value], b: Value, rows: list[Value], step: int
     ) -> list[Value]:
-        """One update of rank ``k_pack``; a word of A holds as many elements."""
+        """Emit one update of rank ``k_pack``; a word of A holds as many elements."""
         word, aligned = self.blocking.arithmetic.word, self.blocking.compute_bytes
         places = [self.builder.offset(row, word, step) for row in rows]
         words: list[Value] = [
@@ -337,17 +341,13 @@ class RegisterTile:
         updated: list[Value] = []
         for row, word in enumerate(words):
             many = builder.splat(word, self.blocking.lanes)
-            many = arithmetic.move(builder, many)
             first = row * self.vectors
             for total, b in zip(sums[first:], b_vectors):
                 updated.append(arithmetic.multiply_add(builder, many, b, total))
-        if arithmetic.moves_a:
-            for total, b in zip(sums[len(updated) :], b_vectors):
-                updated.append(arithmetic.surplus(builder, b, total))
         return updated
 
     def _last_step(self, sums: list[Value], b: Value, k: Value) -> list[Value]:
-        """The end of k where it fills no word: what is behind it may not be ours."""
+        """Add the end of k if it fills no word: memory behind it may not be ours."""
         builder = self.builder
         rest = builder.and_(k, self.blocking.k_pack - 1)
         is_some = builder.icmp_signed(">", rest, 0)
@@ -358,7 +358,7 @@ class RegisterTile:
         return branch.results
 
     def _part_of_word(self, row: Value, first: Value, rest: Value) -> Value:
-        """The first ``rest`` elements of a word, at least one; the others are 0."""
+        """Load the first ``rest`` elements of a word, at least one; others are 0."""
         builder, size = self.builder, self.blocking.compute_bytes
         element, word = ir.IntType(8 * size), const(I32, 0)
         for part in range(self.blocking.k_pack - 1):
@@ -370,13 +370,47 @@ class RegisterTile:
             word = builder.or_(word, builder.select(exists, bits, 0))
         return word
 
-    def _made_good(self, sums: list[Value]) -> list[Value]:
-        """The sums of C without what moving A has added."""
-        if not self._surplus():
-            return sums
-        count, vectors = self._sums(), self.vectors
-        surplus = sums[count:]
-        return [
-            self.builder.sub(total, surplus[number % vectors])
-            for number, total in enumerate(sums[:count])
-        ]
+
+@record()
+class _Surplus:
+    """What a strip has too much if B is shifted: products of A with shifted zeros.
+
+    The first panel leaves it for all, a number for each row, in memory at ``place``. It
+    computes it last: then its rows are in caches.
+    """
+
+    tile: RegisterTile
+    place: Value
+
+    @staticmethod
+    def room(builder: Builder, blocking: Blocking) -> Value:
+        """Return memory for a block's rows; a vector may end behind the last one."""
+        return builder.stack_array(I32, blocking.mc + 2 * blocking.lanes)
+
+    def compute(self, k: Value) -> None:
+        """Store the sums of these products, of a vector of each row at a time."""
+        builder, blocking = self.tile.builder, self.tile.blocking
+        many = vector(I32, blocking.lanes)
+        size, zeros = blocking.lanes * blocking.k_pack, const(many, SHIFT)
+        sums = [const(many, 0) for _ in self.tile.a_rows]
+        with _loop(builder, k, step=size, carried=sums, name="surplus") as step:
+            mask = builder.lane_mask(builder.sub(k, step.index), size)
+            for row, total in zip(self.tile.a_rows, step.values, strict=True):
+                at = builder.offset(row, I8, step.index)
+                words = builder.masked_load(at, vector(I8, size), mask)
+                words = builder.bitcast(words, many)
+                total = blocking.arithmetic.multiply_add(builder, words, zeros, total)
+                step.next.append(total)
+        totals = blocking.arithmetic.totals(builder, step.results)
+        for number, total in enumerate(totals):
+            builder.store(total, builder.offset(self.place, many, number), 4)
+
+    def subtracted_from(self, sums: list[Value]) -> list[Value]:
+        """Return the sums of the strip without it."""
+        builder, blocking = self.tile.builder, self.tile.blocking
+        found: list[Value] = []
+        for number, total in enumerate(sums):
+            at = builder.offset(self.place, I32, number // blocking.vectors)
+            one = builder.load(at, typ=I32, align=4)
+            found.append(builder.sub(total, builder.splat(one, blocking.lanes)))
+        return found

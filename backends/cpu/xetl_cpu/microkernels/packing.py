@@ -1,16 +1,16 @@
 """Emit the packers: B into zero-padded panels, A into rows of the compute type.
 
-Rows of B are gone through a few at a time, all panels of these before the next ones,
-and what comes 16 rows later is asked for meanwhile: memory then gives rows in long
-pieces, not a panel's width of each.  Measured at 128 x 4096 x 4096, where packing takes
-a third of the time: 14 % faster in f32, 7 % in bf16.
+The packer of B reads a few rows at a time, for all panels before the next rows, and
+prefetches 16 rows ahead: memory then reads long pieces of rows, not a panel's width of
+each.  Measured at 128 x 4096 x 4096, where packing takes a third of the time: 14 %
+faster in f32, 7 % in bf16.
 
-Where the major stride is 1, squares are transposed in registers.
+If the major stride is 1, squares are transposed in registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -30,6 +30,7 @@ from xetl_cpu.llvm import (
     define,
     vector,
 )
+from xetl_cpu.microkernels.arithmetic import shifted
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.copy_block import (
     PARAMS,
@@ -44,14 +45,14 @@ from xetl_cpu.targets import Target
 
 
 def transposes(target: Target, kind: CopyKind) -> bool:
-    """Whether this road is there: 32 bits or less each, and masks for groups."""
+    """Whether `emit_copy_columns` can do it: 32 bits or less, and masks for groups."""
     return kind.result != "f64" and (target.has_masks or kind.group == 1)
 
 
 def emit_copy_columns(module: Module, target: Target, kind: CopyKind) -> Function:
     """Get or create the copy for a major stride of 1.
 
-    A square is ``lanes`` minors by ``lanes`` groups.  It does not depend on
+    A square is ``lanes`` minors by ``lanes`` groups.  The copy does not depend on
     ``kind.minor``, so both packers share it.
     """
     kind = replace(kind, minor=0, unit=None)
@@ -82,7 +83,7 @@ class _Square:
     minor: Value
 
     def copy_masked(self) -> None:
-        """Any square: what is not valid reads as zero, what is not there stays."""
+        """Copy any square: invalid elements read as 0, missing ones are not stored."""
         block, builder, lanes = self.block, self.block.builder, self.block.lanes
         left = builder.sub(block.valid_major, block.first_major(self.group))
         in_column = builder.lane_mask(left, lanes * block.kind.group)
@@ -93,7 +94,7 @@ class _Square:
         self._store_rows(rows, self._repeat(in_row, left))
 
     def copy_or_leave(self) -> None:
-        """Without masks: a square wholly valid; any other goes element by element."""
+        """Copy a fully valid square without masks; copy others element by element."""
         block, builder, lanes = self.block, self.block.builder, self.block.lanes
         assert block.kind.group == 1, "groups need a target with masks"
         group_stop = builder.add(self.group, lanes)
@@ -120,7 +121,7 @@ class _Square:
         )
 
     def _repeat(self, mask: Value, count: Value) -> list[Value]:
-        """``mask`` for each of the first ``count`` of the square, for others none."""
+        """Return ``mask`` for each of the first ``count`` lanes, else no lane."""
         builder = self.block.builder
         masks: list[Value] = []
         for number in range(self.block.lanes):
@@ -129,7 +130,7 @@ class _Square:
         return masks
 
     def _load_columns(self, masks: Sequence[Value | None]) -> list[Value]:
-        """The majors of each minor as 32-bit lanes: pairs, or one element each."""
+        """Load the majors of each minor as 32-bit lanes: pairs, or one element each."""
         block, builder, lanes = self.block, self.block.builder, self.block.lanes
         element, wide = bits_of(block.kind.source), vector(I32, lanes)
         pointer = block.source_at(block.first_major(self.group), self.minor)
@@ -162,7 +163,7 @@ class _Square:
 
 
 def transpose_square(builder: Builder, rows: Sequence[Value]) -> list[Value]:
-    """The columns of ``rows``: n vectors of n 32-bit lanes each, n = 8 or 16."""
+    """Return the columns of ``rows``: n vectors of n 32-bit lanes each, n = 8 or 16."""
     size = len(rows)
     quads: list[list[Value]] = []
     for first in range(0, size, 4):
@@ -220,18 +221,18 @@ def _pick(builder: Builder, a: Value, b: Value, lanes: Sequence[int]) -> Value:
 
 
 _ROWS = 8
-"""Of B that all panels take before the next ones; a multiple of every ``k_pack``."""
+"""Rows of B that are packed to all panels before the next; a multiple of ``k_pack``."""
 
 _ROWS_FOR_TILES = 32
-"""The same where AMX computes.  Its cores have that many streams in flight, and wait
-for a copy of few rows to begin: 4096 x 4096 in bf16 at 7.7 and 12 GB/s, 512 x 512 at 25
-and 28.  Asking for later rows besides gains nothing there, or costs 10 %."""
+"""`_ROWS` if AMX computes.  Its cores have as many streams in flight, and a copy of few
+rows is dominated by its start: 4096 x 4096 in bf16 at 7.7 and 12 GB/s, 512 x 512 at 25
+and 28.  Prefetching later rows gains nothing there, or costs 10 %."""
 
 _AHEAD = 16
-"""How many rows later those are that are asked for."""
+"""How many rows ahead to prefetch."""
 
 _ALL = 1 << 40
-"""More rows than there are: columns that are contiguous are read to their end."""
+"""More rows than exist: contiguous columns are read to their end."""
 
 
 def emit_pack(
@@ -245,18 +246,22 @@ def emit_pack(
     """Get or create the packer of "a" or "b"; its arguments are ``copy_block.PARAMS``.
 
     The block of A, majors along m and minors along k, is copied to rows ``ldd`` apart.
-    That of B, majors along k, goes to panels ``ldd`` apart, and k is filled up with
-    zeros to a multiple of ``k_pack``; ``dst`` is where panel 0 has the first k to be
-    packed, for k may be done in parts, cut at such multiples.
+    That of B, majors along k, is copied to panels ``ldd`` apart, and k is padded with
+    zeros to a multiple of ``k_pack``. ``dst`` is the place of the first packed k in
+    panel 0, because k may be packed in parts, cut at such multiples.
 
-    Elements are of the dtype ``source`` (any) and of ``blocking.compute``; what is not
-    valid becomes zero. If it is known which stride is 1, say so by ``unit``: less is
-    compiled then, and that stride is not looked at.
+    Elements are converted from the dtype ``source`` (any) to ``blocking.compute``;
+    invalid elements become zero. Bytes of B may be shifted (`arithmetic.py`), and zeros
+    with them. Pass the stride that is known to be 1 as ``unit``: then less is compiled,
+    and that stride is not tested.
     """
     if operand == "a":
         kind = CopyKind(source, blocking.compute, 1, 0, unit)
         return emit_block_copy(module, target, kind)
-    kind = CopyKind(source, blocking.compute, blocking.k_pack, blocking.nr, unit)
+    kind = CopyKind(
+        *(source, blocking.compute, blocking.k_pack, blocking.nr, unit),
+        shifts=blocking.arithmetic.shifts_b,
+    )
     how = "_for_tiles" if blocking.uses_tiles else ""
     name = f"xetl_pack{how}_{target.name}_{kind.name}_{unit or 'any'}"
     known = module.globals.get(name)
@@ -271,8 +276,8 @@ def emit_pack(
     most = _rows_at_once(builder, stride_n, unit, few)
     panels = builder.udiv(builder.add(n, blocking.nr - 1), nr)
     with (
-        builder.counted_loop(k, step=most, name="rows") as rows,
-        builder.counted_loop(panels, name="panel") as panel,
+        builder.counted_loop(k, step=most, name="rows", is_hidden=True) as rows,
+        builder.counted_loop(panels, name="panel", is_hidden=True) as panel,
     ):
         column = builder.mul(panel.index, nr)
         at = builder.add(
@@ -304,7 +309,7 @@ def emit_pack(
 class _Rows:
     """``count`` rows of a panel's width, ``stride`` elements apart.
 
-    Most of an operand is whole: it is copied without masks or calls.
+    Most rows of an operand are complete: they are copied without masks or calls.
     """
 
     builder: Builder
@@ -316,12 +321,12 @@ class _Rows:
 
     @property
     def width(self) -> int:
-        """Elements of a row that are moved at once: no register holds more of them."""
+        """Elements of a row that are moved at once: at most one register."""
         widest = max(bits_of(self.kind.source).width, bits_of(self.kind.result).width)
         return gcd(8 * self.target.vector_bytes // widest, self.kind.minor)
 
     def are_there(self, valid: Value, length: Value, columns: Value) -> Value:
-        """Whether the rows and columns that are valid suffice."""
+        """Return whether all rows and columns are valid."""
         builder = self.builder
         return builder.and_(
             builder.icmp_signed(
@@ -331,7 +336,7 @@ class _Rows:
         )
 
     def copy(self, to: Value) -> None:
-        """To a panel, `_ROWS` at a time."""
+        """Copy all rows to a panel, `_ROWS` at a time."""
         builder, result = self.builder, bits_of(self.kind.result)
         with builder.counted_loop(self.count, step=_ROWS) as part:
             skip = builder.mul(part.index, self.stride)
@@ -341,27 +346,30 @@ class _Rows:
 
     def _copy_some(self, to: Value) -> None:
         kind, result, at = self.kind, bits_of(self.kind.result), 0
+        element = bits_of(kind.source)
+        rows = [*_rows(self.builder, self.first, element, self.stride)]
         for first in range(0, _ROWS, kind.group):
             for column in range(0, kind.minor, self.width):
-                parts = [self._load(first + part, column) for part in range(kind.group)]
+                group = rows[first : first + kind.group]
+                parts = [self._load(row, column) for row in group]
                 for value in _interleave(self.builder, parts):
+                    value = shifted(self.builder, value) if kind.shifts else value
                     place = self.builder.offset(to, result, at)
                     self.builder.store(value, place, result.width // 8)
                     at += self.width
 
-    def _load(self, row: int, column: int) -> Value:
-        """A piece of a row, converted."""
+    def _load(self, row: Value, column: int) -> Value:
+        """Load a piece of a row, and convert it."""
         builder, (source, result) = self.builder, (self.kind.source, self.kind.result)
         element = bits_of(source)
-        at = builder.add(builder.mul(self.stride, row), column)
-        pointer = builder.offset(self.first, element, at)
+        pointer = builder.offset(row, element, column)
         type_ = vector(element, self.width)
         value = builder.load(pointer, typ=type_, align=element.width // 8)
         return convert(builder, value, source, result)
 
 
 def _interleave(builder: Builder, rows: Sequence[Value]) -> list[Value]:
-    """The elements of a column side by side, in as many vectors; 1, 2 or 4 rows."""
+    """Interleave the elements of 1, 2 or 4 rows, into as many vectors."""
     if len(rows) == 1:
         return [*rows]
     size = rows[0].type.count
@@ -391,20 +399,28 @@ def _rows_at_once(
 def _ask_for_later(
     builder: Builder, place: Value, element: Type, stride_k: Value, width: int
 ) -> None:
-    """Prefetch a panel's width of the rows that come ``_AHEAD`` later; they may end."""
+    """Prefetch a panel's width of the rows ``_AHEAD`` later, which may not exist."""
     line = 64 * 8 // element.width
-    for row in range(_AHEAD, _AHEAD + _ROWS):
-        at = builder.mul(stride_k, row)
-        later = builder.offset(place, element, at)
+    first = builder.offset(place, element, builder.mul(stride_k, _AHEAD))
+    for row in _rows(builder, first, element, stride_k):
         for column in range(0, width, line):
-            builder.prefetch(builder.offset(later, element, column))
+            builder.prefetch(builder.offset(row, element, column))
+
+
+def _rows(
+    builder: Builder, first: Value, element: Type, stride: Value
+) -> Iterator[Value]:
+    """Yield the starts of `_ROWS` rows."""
+    yield (row := first)
+    for _ in range(1, _ROWS):
+        yield (row := builder.offset(row, element, stride))
 
 
 def emit_block_copy(module: Module, target: Target, kind: CopyKind) -> Function:
     """Get or create the copy; its arguments are ``block.PARAMS``.
 
-    Strides are in source elements and may be 0 or negative; ``ldd`` in groups.  Where
-    ``kind.unit`` says which stride is 1, it is not looked at.
+    Strides are in source elements and may be 0 or negative; ``ldd`` is in groups.  The
+    stride that ``kind.unit`` names is 1, and is not tested.
     """
     if kind.unit == "minor":
         return emit_copy_rows(module, target, kind)
@@ -417,7 +433,7 @@ def emit_block_copy(module: Module, target: Target, kind: CopyKind) -> Function:
 
 
 def _choose(builder: Builder, block: Block) -> None:
-    """Take the fastest road the strides allow."""
+    """Call the fastest copy that the strides allow."""
     module, target, kind = builder.module, block.target, block.kind
     roads = [(block.stride_minor, emit_copy_rows)]
     if transposes(target, kind):

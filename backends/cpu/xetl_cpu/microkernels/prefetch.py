@@ -1,20 +1,20 @@
-"""What a strip asks for while it computes: memory that is needed next, into L2.
+"""Prefetches of a strip while it computes: memory that is needed next, into L2.
 
-Where caches do not fetch ahead far enough, the first strip of a panel of B waits for
-the third cache, and the first panel of a block waits for rows of A.  So each strip asks
-for its share of the next panel, and for one row of the next block of rows.  Measured on
-prepacked f32 with a busy third cache: 3 % at 1000, 2 % at 2048, nothing at 1024.
-Behind the last panel comes the first again, for the next block; behind the last block
-the next run of k, where there is one: 1024 x 4096 x 1024 gains 3 % by that.
+If hardware prefetches are not far enough ahead, the first strip of a panel of B waits
+for L3, and the first panel of a block waits for rows of A.  So each strip prefetches
+its share of the next panel, and one row of the next block of rows.  Measured on
+prepacked f32 with a busy L3: 3 % at 1000, 2 % at 2048, nothing at 1024. After the last
+panel the first one follows, for the next block. After the last block the next run of k
+follows, if there is one: 1024 x 4096 x 1024 gains 3 % by that.
 
-A program that packs B itself has its panels in L2.  There each strip asks for two
-pieces (rows of B, or columns where these are contiguous) of what will be packed next:
-memory works while the program computes, and packing finds it in L2.  Measured at
-128 x 4096 x 4096 in f32: 5 % on one thread, 5 % on two; bf16 gains 1 % and nothing.
-Where the strips are so few that most of it would not be asked for, it costs 3 %.
+A program that packs B itself has its panels in L2.  There each strip prefetches two
+pieces (rows of B, or columns if these are contiguous) of what is packed next: memory
+works while the program computes, and packing reads L2.  Measured at 128 x 4096 x 4096
+in f32: 5 % on one thread, 5 % on two; bf16 gains 1 % and nothing. If strips are so few
+that most of it would not be prefetched, it costs 3 %.
 
-Asking costs one load slot of six that are idle in a step of k, once in the body of the
-loop.  Where a step has fewer lines than strips to share them, a line is asked for
+A prefetch costs one load slot of six that are idle in a step of k, once in the body of
+the loop.  If a step has fewer lines than strips to share them, a line is prefetched
 several times.
 """
 
@@ -32,19 +32,19 @@ from xetl_cpu.microkernels.blocking import Blocking
 _BYTE = ir.IntType(8)
 
 _MOST_PIECES = 4
-"""Of what is packed next, to a strip; two of them are asked for."""
+"""Pieces to pack next for each strip, at most; two of them are prefetched."""
 
 
 @record(frozen=True)
 class Ahead:
-    """Memory to ask for, ``stride`` bytes each time, in as many ``lines`` at most."""
+    """Memory to prefetch: ``stride`` bytes each time, in at most ``lines`` lines."""
 
     place: Value
     stride: Value
     lines: int = 1
 
     def ask(self, builder: Builder, place: Value) -> Value:
-        """For what belongs to some steps of k; returns the place of the next ones'."""
+        """Prefetch the part of some steps of k; return the place for the next steps."""
         for line in range(self.lines):
             builder.prefetch_to_l2(builder.offset(place, _BYTE, line * LINE))
         return builder.offset(place, _BYTE, self.stride)
@@ -52,7 +52,7 @@ class Ahead:
 
 @record(frozen=True)
 class Strip:
-    """Which strip asks: its first row, that of its block of rows, its panel."""
+    """The strip that prefetches: its first row, its block of rows, its panel."""
 
     builder: Builder
     blocking: Blocking
@@ -61,12 +61,12 @@ class Strip:
     panel: Value
 
     def number_in_panel(self) -> Value:
-        """Of the strips of this block and panel."""
+        """Return its number among the strips of this block and panel."""
         in_block = self.builder.sub(self.row, self.block)
         return self.builder.udiv(in_block, self.blocking.mr)
 
     def number(self, panels: Value) -> Value:
-        """Of all, in the order in which they are computed."""
+        """Return its number among all strips, in the order of computation."""
         builder, blocking = self.builder, self.blocking
         before = builder.mul(self.block, panels)
         in_block = builder.mul(self.panel, blocking.mc)
@@ -75,10 +75,10 @@ class Strip:
 
 
 def next_operands(strip: Strip, arguments: Sequence[Value]) -> tuple[Ahead, Ahead]:
-    """The share of a strip of the next panel, and a row of the next block of A.
+    """Return the strip's share of the next panel, and a row of the next block of A.
 
-    Behind the last block the next run of k begins, if A's rows are long enough for
-    one.  Else that are the rows of the program that mostly comes next.
+    After the last block the next run of k follows, if A's rows are long enough for one.
+    Otherwise these are the rows of the program that usually runs next.
 
     Args:
         arguments: of `emit_block_gemm`: A, its distance of rows, rows, k, B, and so on.
@@ -120,11 +120,11 @@ def or_next_pieces(
     later: tuple[Value, Value, Value],
     extents: tuple[Value, Value],
 ) -> list[Ahead]:
-    """Two pieces of what is packed next, if that is known, else ``usual``.
+    """Return two pieces of what is packed next if that is known, else ``usual``.
 
     Args:
-        usual: two things to ask for; the second by words.
-        later: where the pieces start, their distance in bytes, how many there are.
+        usual: two things to prefetch; the second one in words.
+        later: the start of the pieces, their distance in bytes, their number.
         extents: rows and panels of the product.
     """
     builder, blocking = strip.builder, strip.blocking
@@ -141,7 +141,7 @@ def or_next_pieces(
     first = builder.offset(start, _BYTE, piece)
     second = builder.offset(first, _BYTE, stride)
     words = _words(blocking)
-    # A row of B's tile may be shorter than as many words as a chunk has steps.
+    # A row of B's tile may have fewer words than a chunk has steps.
     row = blocking.block_n * blocking.compute_bytes * blocking.k_pack
     share = const(I64, blocking.unroll * ceil(row / blocking.chunk))
     of_piece = builder.minimum(share, words)
@@ -159,5 +159,5 @@ def or_next_pieces(
 
 
 def _words(blocking: Blocking) -> Value:
-    """Bytes of A, and at most as many of a row of B, that belong to a loop's body."""
+    """Bytes of A (and at most as many of a row of B) for one body of the loop."""
     return const(I64, blocking.unroll * blocking.k_pack * blocking.compute_bytes)

@@ -1,27 +1,27 @@
-"""Emit the GEMM of few rows: C += A @ B with B where it is, its rows contiguous.
+"""Emit the GEMM of few rows: C += A @ B with B in place, its rows contiguous.
 
-`emit_skinny_gemm`, up to 4 rows.  Every element of B is used as often as there are rows
-only, so packing would cost as much as the product.  B is streamed through once, some
-rows at a time, so that C, which stays in the first cache, is read and written less
-often than B is read.
+`emit_skinny_gemm`, up to 4 rows.  Every element of B is used only as often as there are
+rows, so packing would cost as much as the product.  B is streamed once, some rows at a
+time, so that C, which stays in L1, is read and written less often than B is read.
 
-Measured at 1 x 4096 x 4096: packing first takes more than twice the time. In f32 on
-Zen 4, eight rows at a time give 30 GB/s and with the next eight asked for 37, as much
-as a loop that only reads; four give 27 and 34, sixteen 23, the next but one 36.
+Measured at 1 x 4096 x 4096: packing first takes more than twice the time. In f32 on Zen
+4, eight rows at a time reach 30 GB/s, and 37 with prefetches of the next eight, as much
+as a loop that only reads; four reach 27 and 34, sixteen 23, eight with prefetches of
+the next but one 36.
 
-`emit_low_gemm`, 5 to 32 rows.  So few rows do not hide what packing costs: it reads B
-from memory, writes and reads panels, and the product waits meanwhile.  Here B is
-streamed through once,
+`emit_low_gemm`, 5 to 32 rows.  So few rows do not hide the cost of packing, which reads
+B from memory, writes and reads panels, while the product waits.  Here B is streamed
+once,
 
-    some rows of B      8 steps of k, as many of the next are asked for
+    some rows of B      8 steps of k, as many of the next are prefetched
       two vectors       of columns; B's 16 vectors stay in registers
-        rows of A       8 broadcasts of A for 16 products; C is in the first cache
+        rows of A       8 broadcasts of A for 16 products; C is in L1
 
-so memory works while the program computes, and two products share each broadcast.
-Pairs of bf16 are woven from two rows of B, once for all rows of A.  The 8 words of each
-row of A are copied: rows a power of two apart share the sets of the first cache.
+so memory works while the program computes, and two products share each broadcast. Pairs
+of bf16 are interleaved from two rows of B, once for all rows of A.  The 8 words of each
+row of A are copied: rows a power of two apart share the sets of L1.
 
-`dots.py`: where B's columns are contiguous.
+`dots.py` is for contiguous columns of B.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from xetl_cpu.microkernels.streaming import STREAMING_PARAMETERS, Streamed, Stre
 from xetl_cpu.targets import Target
 
 _AT_ONCE = 8
-"""Rows of B at a time: as many streams give memory's speed."""
+"""Rows of B at a time: as many streams reach the speed of memory."""
 
 
 def emit_skinny_gemm(module: Module, target: Target, blocking: Blocking) -> Function:
@@ -41,8 +41,8 @@ def emit_skinny_gemm(module: Module, target: Target, blocking: Blocking) -> Func
 
     C[rows, n] += A[rows, k] @ B[k, n].  ``a`` and ``b`` hold ``blocking.dtype``; the
     rows of both are contiguous, ``lda`` and ``ldb`` elements apart, and the matrix that
-    B is a part of has so many ``elements``.  Nothing outside is read.  ``c`` is as for
-    the block GEMM; its columns past ``n`` and rows past ``rows`` may be overwritten.
+    contains B has ``elements`` elements.  Nothing outside is read.  ``c`` is as for the
+    block GEMM; its columns past ``n`` and rows past ``rows`` may be overwritten.
     """
     name = (
         f"xetl_skinny_gemm_{target.name}_{blocking.dtype}_{blocking.block_m}"
@@ -62,12 +62,12 @@ def emit_skinny_gemm(module: Module, target: Target, blocking: Blocking) -> Func
 
 @record()
 class _Skinny(Streamed):
-    """The way through B, ``at_once`` rows at a time."""
+    """The loops over B, ``at_once`` rows at a time."""
 
     at_once: int
 
     def add_rows_of_b(self) -> None:
-        """Some rows of B times what A has for them, added to C."""
+        """Multiply some rows of B at a time by elements of A, and add them to C."""
         builder, at_once = self.builder, self.at_once
         whole = builder.and_(self.k, -at_once)
         with builder.counted_loop(whole, step=at_once, name="rows") as step:
@@ -107,7 +107,7 @@ class _Skinny(Streamed):
         factors: list[list[Value]],
         mask: Value | None,
     ) -> None:
-        """One vector of each row of C."""
+        """Update one vector of each row of C."""
         builder, lanes = self.builder, self.blocking.lanes
         b_vectors = [self.load(at, lanes, mask) for at in b_rows.places(column)]
         for row, words in enumerate(factors):
@@ -132,8 +132,8 @@ def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Functio
 
     C[rows, n] += A[rows, k] @ B[k, n].  ``a`` and ``b`` hold ``blocking.dtype``; the
     rows of both are contiguous, ``lda`` and ``ldb`` elements apart, and the matrix that
-    B is a part of has so many ``elements``.  Nothing outside is read.  ``c`` is as for
-    the block GEMM; its columns past ``n`` may be overwritten.
+    contains B has ``elements`` elements.  Nothing outside is read.  ``c`` is as for the
+    block GEMM; its columns past ``n`` may be overwritten.
     """
     name = f"xetl_low_gemm_{target.name}_{blocking.arithmetic.name}_ld{blocking.ldc}"
     function, builder = begin(module, name, STREAMING_PARAMETERS)
@@ -148,12 +148,12 @@ def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Functio
 
 @record()
 class _Low(Streamed):
-    """The way through B; ``words`` is room for some words of each row of A."""
+    """The loops over B; ``words`` is memory for some words of each row of A."""
 
     words: Value
 
     def add_all(self, at_once: int) -> None:
-        """All of k: ``at_once`` words of A's rows at a time, one, then its rest."""
+        """Add all of k: ``at_once`` words of A's rows at a time, one word, the rest."""
         builder, k_pack = self.builder, self.blocking.k_pack
         whole = builder.and_(self.k, -at_once * k_pack)
         with builder.counted_loop(whole, step=at_once * k_pack, name="steps") as step:
@@ -166,7 +166,7 @@ class _Low(Streamed):
                 self._add(step.index, 1, elements=1)
 
     def _add(self, first: Value, words: int, elements: int | None = None) -> None:
-        """Rows of B from ``first`` on; ``elements`` of each word, None: all."""
+        """Add rows of B from ``first`` on; ``elements`` of each word, None: all."""
         builder, lanes = self.builder, self.blocking.lanes
         width = _VECTORS * lanes
         whole = builder.and_(self.n, -width)
@@ -185,7 +185,7 @@ class _Low(Streamed):
 
 @record()
 class _Step:
-    """Some rows of B, from row ``first`` of k: ``words`` times ``elements``."""
+    """Some rows of B, from row ``first`` of k on: ``words`` times ``elements``."""
 
     low: _Low
     b: Streams
@@ -194,7 +194,7 @@ class _Step:
     elements: int
 
     def multiply(self, column: Value, vectors: int, mask: Value | None) -> None:
-        """``vectors`` of all rows of C, from ``column`` on."""
+        """Update ``vectors`` of all rows of C, from ``column`` on."""
         low, blocking = self.low, self.low.blocking
         builder, lanes = low.builder, blocking.lanes
         starts = [builder.add(column, lanes * number) for number in range(vectors)]
@@ -218,7 +218,7 @@ class _Step:
                 builder.store(sums, place, aligned)
 
     def copy_a(self) -> None:
-        """The words of all rows of A, one row behind the other."""
+        """Copy the words of all rows of A, one row behind the other."""
         low, blocking = self.low, self.low.blocking
         builder, word = low.builder, blocking.arithmetic.word
         size = blocking.compute_bytes
@@ -247,7 +247,7 @@ class _Step:
         return builder.offset(self.low.words, word, at)
 
     def _b_words(self, word: int, column: Value, mask: Value | None) -> Value:
-        """A vector of columns of B: in each lane what is multiplied by a word of A."""
+        """Return a vector of columns of B: each lane is multiplied by a word of A."""
         blocking = self.low.blocking
         first = word * blocking.k_pack
         places = self.b.places(column)[first : first + self.elements]
@@ -270,6 +270,6 @@ class _Step:
 
     @property
     def _lane(self) -> Type:
-        """What a lane of a row of B is loaded as."""
+        """The type in which a lane of a row of B is loaded."""
         blocking = self.low.blocking
         return blocking.arithmetic.word if blocking.k_pack == 1 else self.low.bits

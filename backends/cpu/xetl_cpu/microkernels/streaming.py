@@ -1,7 +1,7 @@
-"""What products share that read B where it is: their arguments, and the way ahead.
+"""Shared by products that read B in place: their arguments, and prefetches.
 
-While some rows (or columns) are read, the next ones are asked for, line by line: what
-fetches ahead in the processor stops at the end of each page, and memory waits.
+While some rows (or columns) are read, the next ones are prefetched line by line:
+hardware prefetches stop at the end of each page, and then memory is idle.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from xetl_cpu.targets import Target
 STREAMING_PARAMETERS = parameters(
     "ptr a, i64 lda, i64 rows, i64 k, ptr b, i64 ldb, i64 n, i64 elements, ptr c"
 )
-"""Of a product that reads B where it is."""
+"""The parameters of a product that reads B in place."""
 
 
 @record()
 class Streamed:
-    """The arguments of such a function, while it is written."""
+    """The arguments of such a product, while its function is written."""
 
     builder: Builder
     target: Target
@@ -40,12 +40,12 @@ class Streamed:
 
     @property
     def bits(self) -> Type:
-        """An element of A and B."""
+        """The type of an element of A and B."""
         return bits_of(self.blocking.dtype)
 
     @property
     def total(self) -> Type:
-        """An element of C."""
+        """The type of an element of C."""
         return self.blocking.arithmetic.accumulator_type
 
     @property
@@ -54,26 +54,26 @@ class Streamed:
         return max(LINE * 8 // self.bits.width, self.blocking.lanes)
 
     def rows_of_a(self, first: Value, count: int) -> list[Value]:
-        """Where some rows of A begin; past the last one, the last one again."""
+        """Return the starts of rows of A; rows past the last one repeat it."""
         last = self.builder.sub(self.rows, 1)
         rows = StripRows(self.builder, first, last, count)
         return rows.of(self.a, self.lda, self.bits)
 
     def c_at(self, row: Value, column: Value) -> Value:
-        """The address of an element of C."""
+        """Return the address of an element of C."""
         builder = self.builder
         at = builder.add(builder.mul(row, self.blocking.ldc), column)
         return builder.offset(self.c, self.total, at)
 
     def load_bits(self, place: Value, count: int, mask: Value | None) -> Value:
-        """Elements of A or B."""
+        """Load elements of A or B."""
         type_ = vector(self.bits, count)
         if mask is not None:
             return self.builder.masked_load(place, type_, mask)
         return self.builder.load(place, typ=type_, align=self.bits.width // 8)
 
     def load(self, place: Value, lanes: int, mask: Value | None) -> Value:
-        """The same as the accumulator has them."""
+        """Load elements of A or B, converted to the type of the accumulator."""
         builder, dtype = self.builder, self.blocking.dtype
         bits = self.load_bits(place, lanes, mask)
         bits = convert(builder, bits, dtype, self.blocking.arithmetic.accumulator)
@@ -86,7 +86,7 @@ class Streams:
     def __init__(
         self, product: Streamed, first: Value, skipped: Sequence[Value]
     ) -> None:
-        """Number ``first``, and what begins so many elements behind it."""
+        """Start with row ``first``; the others are ``skipped`` elements behind it."""
         self._product, self._skipped, builder = product, skipped, product.builder
         at = builder.mul(first, product.ldb)
         self._start = builder.offset(product.b, product.bits, at)
@@ -97,7 +97,7 @@ class Streams:
         self._distance = builder.select(is_far, following, -LINE // size)
 
     def places(self, index: Value) -> list[Value]:
-        """Element ``index`` of each."""
+        """Return the address of element ``index`` in each stream."""
         product = self._product
         at = product.builder.offset(self._start, product.bits, index)
         return [
@@ -105,10 +105,10 @@ class Streams:
         ]
 
     def ask(self, index: Value, size: int = LINE) -> None:
-        """For ``size`` bytes of the ones behind these, into the second cache.
+        """Prefetch ``size`` bytes of the streams after these into L2.
 
-        If B stays in the third cache, for what was read before, which does nothing:
-        asking would cost 15 % there, as much as it gains where memory is read.
+        If B stays in L3, it prefetches what was read before, which does nothing: real
+        prefetches would cost 15 % there, as much as they gain if memory is read.
         """
         if self._product.blocking.block_m < self._product.target.machine.asks_from:
             return

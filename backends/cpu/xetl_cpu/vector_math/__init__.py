@@ -1,7 +1,7 @@
 """Elementary functions on vectors, emitted as LLVM functions.
 
-No libm is called, but by fmod, for quotients of 2**52 and more. Errors are stated in
-units in the last place (ulp) of the true result.
+No function of libm is called, except fmod for quotients of 2**52 and more. Errors are
+in units in the last place (ulp) of the true result.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from xetl_cpu.vector_math.trigonometry import cos, sin, tan
 
 
 def _rsqrt(lanes: Lanes, x: Value) -> Value:
-    """Within 2 ulp: two correctly rounded operations."""
+    """Compute 1 / sqrt(x) within 2 ulp: two correctly rounded operations."""
     return lanes.div(1.0, lanes.sqrt(x))
 
 
@@ -43,7 +43,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pow": power,
     "rsqrt": _rsqrt,
 }
-"""The formulas by name; each takes the lanes and one value, or two."""
+"""The formulas by name; each takes the lanes and one or two values."""
 
 BINARY = "atan2", "fmod", "pow"
 
@@ -53,12 +53,12 @@ def emit_math(
 ) -> Function:
     """Get or create ``<lanes x dtype> name(<lanes x dtype>)``; `BINARY` take two.
 
-    One lane means scalars.  Any power of two may be asked for: more lanes than a
-    register holds are done register by register.
+    One lane means scalars.  Any power of two is allowed: more lanes than a register
+    holds are computed register by register.
 
     Args:
-        module: where the function goes; it is internal and always inlined.
-        target: what it may use.
+        module: the module of the function, which is internal and always inlined.
+        target: the target, whose instructions may be used.
         name: a key of ``FUNCTIONS``.
         dtype: ``f32`` or ``f64``.
         lanes: a power of two.

@@ -1,12 +1,12 @@
 """Polynomials, constant term first: near-minimax (Chebyshev) fits of smooth functions.
 
-Made with mpmath's ``chebyfit`` at 40 digits; beside each: what is approximated, where,
-and the largest error of the fit itself (before rounding).
+Computed with mpmath's ``chebyfit`` at 40 digits. Comments give the approximated
+function, its range, and the largest error of the fit itself (before rounding).
 """
 
 LOG2E = 1.4426950408889634
 LOG2E_LOW = 2.0355273740931033e-17
-"""log2(e) less ``LOG2E``."""
+"""log2(e) minus ``LOG2E``."""
 
 LOG10_2_PARTS = {
     "f32": (0.3010300099849701, -1.4320988897559699e-08),

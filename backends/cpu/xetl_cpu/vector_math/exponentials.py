@@ -1,7 +1,7 @@
-"""exp, log, pow and erf, and what is made of them.
+"""exp, log, pow and erf, and functions that are computed with them.
 
-exp, exp2, tanh   2**n times a polynomial on half a binary order; of AVX-512 tanh is
-                  made of pieces, as erf of f32 is in whole registers
+exp, exp2, tanh   2**n times a polynomial on half a binary order; on AVX-512 tanh is
+                  computed by pieces, as erf of f32 is in whole registers
 log, log2         the exponent, and a series on sqrt(1/2) to sqrt(2)
 pow               2**(y log2(x)), with more digits in the exponent than the result has
 erf               an odd polynomial near 0, one minus the complement further out
@@ -32,14 +32,14 @@ from xetl_cpu.vector_math.coefficients import (
 from xetl_cpu.vector_math.lanes import FORMATS, FloatFormat, Lanes
 from xetl_cpu.vector_math.pieces import ERF, TANH, Pieces
 
-# Below the first all is 0, above the second all is infinite.
+# Below the first number results are 0, above the second they are infinite.
 _EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 _EXP2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
 _TANH_IS_ONE = {"f32": 10.0, "f64": 20.0}
 
 
 def exp(lanes: Lanes, x: Value) -> Value:
-    """Within 2 ulp; overflows to infinity, underflows through subnormals to 0."""
+    """Compute e**x within 2 ulp; large x give infinity, small x subnormals and 0."""
     name = lanes.format.name
     low, high = _EXP_RANGE[name]
     is_large = lanes.at_least(x, low)
@@ -54,9 +54,9 @@ def exp2(
     up: tuple[float, ...] = EXP2_UP,
     near: tuple[float, ...] = EXP2["f32"],
 ) -> Value:
-    """Within 2 ulp; exact for integers.
+    """Compute 2**x within 2 ulp; it is exact for integers.
 
-    For f32: ``up`` where it `has_scale`, else ``near``.
+    Coefficients for f32: ``up`` if it `has_scale`, else ``near``.
     """
     name = lanes.format.name
     is_large = lanes.at_least(x, _EXP2_RANGE[name][0])
@@ -71,35 +71,34 @@ def exp2(
 
 
 def exp2_approximate(lanes: Lanes, x: Value) -> Value:
-    """Within 1e-4 of the result in f32, else 2 ulp; exact for integers."""
+    """Compute 2**x within 1e-4 in f32, else within 2 ulp; exact for integers."""
     return exp2(lanes, x, EXP2_UP_BF16, EXP2_BF16)
 
 
 def exp2_nonpositive(
     lanes: Lanes, x: Value, near: tuple[float, ...] = EXP2["f32"]
 ) -> Value:
-    """`exp2` of 0 or less, or NaN, if it does not `has_scale`.
+    """Compute `exp2` of 0 or less, or NaN, without `has_scale`.
 
-    One constant, not one of two, makes up for what powers of two lack of subnormals.
+    The factor that powers of two lack to reach subnormals is in the coefficients.
     """
-    up = lanes.format.fraction + 1
-    far = lanes.format.magic + up
+    up = (lanes.format.fraction + 1) | 1  # odd as the bias: halves become even
+    far = lanes.format.magic + (lanes.format.bias + up)
     x = lanes.select(lanes.compare("<", x, lanes.least), lanes.least, x)
     n = lanes.add(x, far)
     r = lanes.sub(x, lanes.sub(n, far))
-    factors = near if lanes.format.name == "f32" else EXP2["f64"]
-    raised = lanes.raised(lanes.polynomial(r, (1.0, *factors)), n)
-    # The bits of a NaN may be those of a number now.
-    return lanes.fma(raised, 2.0**-up, lanes.sub(r, r))
+    factors = 1.0, *(near if lanes.format.name == "f32" else EXP2["f64"])
+    fraction = lanes.polynomial(r, [each * 2.0**-up for each in factors])
+    return lanes.mul(fraction, lanes.shifted(n))
 
 
 def exp2_nonpositive_approximate(lanes: Lanes, x: Value) -> Value:
-    """`exp2_approximate` of 0 or less, or NaN, if it does not `has_scale`."""
+    """Compute `exp2_approximate` of 0 or less, or NaN, without `has_scale`."""
     return exp2_nonpositive(lanes, x, EXP2_BF16)
 
 
 def tanh(lanes: Lanes, x: Value) -> Value:
-    """Within 4 ulp: e / (e + 2) with e = exp(2 |x|) - 1, which is accurate near 0.
+    """Compute tanh within 4 ulp: e / (e + 2), e = exp(2 |x|) - 1 accurate near 0.
 
     A quotient takes as long as ten other instructions, so pieces are faster.
     """
@@ -114,7 +113,7 @@ def tanh(lanes: Lanes, x: Value) -> Value:
 
 
 def exp_minus_one(lanes: Lanes, x: Value) -> Value:
-    """exp(x) - 1 where exp(x) is a normal number, accurate near 0."""
+    """Compute exp(x) - 1, accurate near 0, where exp(x) is a normal number."""
     n, r = _reduce(lanes, x)
     tail = lanes.polynomial(r, EXP[lanes.format.name])
     fraction = lanes.fma(lanes.mul(r, r), tail, r)
@@ -123,7 +122,7 @@ def exp_minus_one(lanes: Lanes, x: Value) -> Value:
 
 
 def _reduce(lanes: Lanes, x: Value) -> tuple[Value, Value]:
-    """(n, r) with x = n ln(2) + r, n as `nearest` gives it, |r| <= ln(2) / 2."""
+    """Return (n, r): x = n ln(2) + r, n in `nearest` form, and |r| <= ln(2) / 2."""
     high, low = LN2_PARTS[lanes.format.name]
     nearest = lanes.nearest(x, LOG2E)
     n = lanes.whole(nearest)
@@ -132,7 +131,7 @@ def _reduce(lanes: Lanes, x: Value) -> tuple[Value, Value]:
 
 
 def log(lanes: Lanes, x: Value) -> Value:
-    """Within 3 ulp, subnormals included; -inf of 0, NaN of negatives."""
+    """Compute the logarithm within 3 ulp, also of subnormals; -inf of 0, NaN below."""
     exponent, m = split(lanes, x)
     high, low = LN2_PARTS[lanes.format.name]
     result = lanes.fma(exponent, low, _log_near_one(lanes, m))
@@ -140,26 +139,26 @@ def log(lanes: Lanes, x: Value) -> Value:
 
 
 def log2(lanes: Lanes, x: Value) -> Value:
-    """Within 4 ulp; exact for powers of two; special values as for ``log``."""
+    """Compute the logarithm within 4 ulp; exact for powers of two; else as ``log``."""
     exponent, m = split(lanes, x)
     result = lanes.fma(_log_near_one(lanes, m), LOG2E, exponent)
     return log_special(lanes, x, result)
 
 
 def split(lanes: Lanes, x: Value) -> tuple[Value, Value]:
-    """(e, m) with x = m * 2**e and sqrt(1/2) <= m < sqrt(2), for finite x > 0."""
+    """Return (e, m): x = m * 2**e and sqrt(1/2) <= m < sqrt(2), for finite x > 0."""
     form, builder = lanes.format, lanes.builder
     up = form.fraction + 1
     is_subnormal = lanes.compare("<", x, 2.0 ** (1 - form.bias))
     bias = lanes.select(is_subnormal, float(form.bias + up), float(form.bias))
     x = lanes.select(is_subnormal, lanes.mul(x, 2.0**up), x)
     half = _sqrt_half_bits(form)
-    # Moved up so that the exponent field steps at sqrt(2), not at 2.
+    # Shifted so that the exponent field changes at sqrt(2), not at 2.
     moved = builder.add(lanes.bits(x), lanes.integer(form.one - half))
     field = builder.lshr(moved, lanes.integer(form.fraction))
     fraction = builder.and_(moved, lanes.integer((1 << form.fraction) - 1))
     m = lanes.from_bits(builder.add(fraction, lanes.integer(half)))
-    # A small integer put into the low bits of 2**fraction is a float at once.
+    # A small integer in the low bits of 2**fraction makes a float without conversion.
     base = (form.bias + form.fraction) << form.fraction
     whole = lanes.from_bits(builder.or_(field, lanes.integer(base)))
     exponent = lanes.sub(lanes.sub(whole, 2.0**form.fraction), bias)
@@ -172,13 +171,13 @@ def _sqrt_half_bits(form: FloatFormat) -> int:
 
 
 def _log_near_one(lanes: Lanes, m: Value) -> Value:
-    """log(m) for sqrt(1/2) <= m <= sqrt(2), relative error about an ulp."""
+    """Compute log(m) for sqrt(1/2) <= m <= sqrt(2) within about an ulp."""
     first, by, tail = log_terms(lanes, m)
     return lanes.fma(by, tail, first)
 
 
 def log_terms(lanes: Lanes, m: Value) -> tuple[Value, Value, Value]:
-    """(a, b, c) where a + b c is log(m) for sqrt(1/2) <= m <= sqrt(2), b c small."""
+    """Return (a, b, c): a + b c = log(m) for sqrt(1/2) <= m <= sqrt(2), b c small."""
     f = lanes.sub(m, 1.0)
     if lanes.format.bits == 32:
         tail = lanes.mul(lanes.polynomial(f, LOG1P_F32), f)
@@ -189,21 +188,21 @@ def log_terms(lanes: Lanes, m: Value) -> tuple[Value, Value, Value]:
 
 
 def log_special(lanes: Lanes, x: Value, result: Value) -> Value:
-    """``result``, or what a logarithm is of 0, infinity and negative numbers."""
+    """Replace ``result`` by the logarithm of 0, infinity or a negative number."""
     result = lanes.select(lanes.compare("==", x, inf), inf, result)
     result = lanes.select(lanes.compare("==", x, 0.0), -inf, result)
     return lanes.select(lanes.compare(">=", x, 0.0), result, nan)
 
 
 def power(lanes: Lanes, x: Value, y: Value) -> Value:
-    """Within 1 ulp in f32, 16 ulp in f64; special values as C's ``pow``."""
+    """Compute x**y within 1 ulp in f32, 16 in f64; special values as C's ``pow``."""
     size = lanes.absolute(x)
     raise_ = _power_f32 if lanes.format.bits == 32 else _power_f64
     return _power_special(lanes, x, y, raise_(lanes, size, y))
 
 
 def _power_f32(lanes: Lanes, x: Value, y: Value) -> Value:
-    """In f64, with so many digits as an f32 needs; what x is like is asked in f32."""
+    """Compute in f64 with the digits f32 needs; special cases of x are f32 tests."""
     builder = lanes.builder
     wide = Lanes(builder, lanes.target, FORMATS["f64"], lanes.count)
     exponent, m = split(lanes, x)
@@ -225,7 +224,7 @@ def _power_f64(lanes: Lanes, x: Value, y: Value) -> Value:
     exponent = lanes.mul(y, high)
     rest = lanes.fma(y, high, lanes.mul(exponent, -1.0))
     rest = lanes.fma(y, low, rest)
-    # Out of range (or NaN) there is no rest: it would be infinity minus infinity.
+    # Out of range (or for NaN) the rest is 0: it would be infinity minus infinity.
     is_normal = lanes.compare("<", lanes.absolute(exponent), 1100.0)
     rest = lanes.select(is_normal, rest, 0.0)
     is_large = lanes.at_least(exponent, _EXP2_RANGE["f64"][0])
@@ -237,7 +236,7 @@ def _power_f64(lanes: Lanes, x: Value, y: Value) -> Value:
 
 
 def log2_pair(lanes: Lanes, x: Value) -> tuple[Value, Value]:
-    """log2(x) as the sum of two, for x >= 0; the second is rubbish for 0 and inf."""
+    """Return log2(x) as a sum of two, x >= 0; the second is garbage for 0 and inf."""
     exponent, m = split(lanes, x)
     high, low = _log_pair_near_one(lanes, m)
     scaled = lanes.mul(high, LOG2E)
@@ -251,7 +250,7 @@ def log2_pair(lanes: Lanes, x: Value) -> tuple[Value, Value]:
 
 
 def _log_pair_near_one(lanes: Lanes, m: Value) -> tuple[Value, Value]:
-    """log(m) for sqrt(1/2) <= m <= sqrt(2); the quotient s is carried as two."""
+    """Return log(m) for sqrt(1/2) <= m <= sqrt(2) as a sum of two numbers."""
     f = lanes.sub(m, 1.0)
     divisor = lanes.add(f, 2.0)
     divisor_rest = lanes.sub(f, lanes.sub(divisor, 2.0))
@@ -290,7 +289,7 @@ _IS_ONE = {"f32": 4.0, "f64": 6.0}
 
 
 def erf(lanes: Lanes, x: Value) -> Value:
-    """Within 4 ulp."""
+    """Compute the error function within 4 ulp."""
     if lanes.has_lookup():
         return _by_pieces(lanes, x, ERF[lanes.count])
     name = lanes.format.name
@@ -304,7 +303,7 @@ def erf(lanes: Lanes, x: Value) -> Value:
 
 
 def _by_pieces(lanes: Lanes, x: Value, pieces: Pieces) -> Value:
-    """The product of x and f(x) / x, which is even; in the last piece it gives 1."""
+    """Compute f(x) as x times the even f(x) / x; in the last piece f(x) is 1."""
     steps, end, powers = pieces
     size = lanes.absolute(x)
     size = lanes.select(lanes.compare(">", size, end), end, size)

@@ -1,62 +1,55 @@
-"""What is made of exp and log: expm1, log1p, log10, sinh, cosh and cbrt."""
+"""Functions of exp and log: expm1, log1p, log10, sinh, cosh and cbrt."""
 
 from __future__ import annotations
 
 from math import inf
 
 from xetl_cpu.llvm import Value
+from xetl_cpu.vector_math import exponentials
 from xetl_cpu.vector_math.coefficients import LOG10_2_PARTS, LOG10_E_PARTS
-from xetl_cpu.vector_math.exponentials import (
-    exp,
-    exp_minus_one,
-    log,
-    log_special,
-    log_terms,
-    split,
-)
 from xetl_cpu.vector_math.lanes import Lanes
 
 _ALL_EXP = {"f32": 20.0, "f64": 40.0}
-"""From here on exp(x) - 1 is exp(x), and exp(-x) nothing beside exp(x)."""
+"""From here on, exp(x) - 1 equals exp(x), and exp(-x) is negligible beside exp(x)."""
 
 
 def expm1(lanes: Lanes, x: Value) -> Value:
-    """Within 3 ulp."""
+    """Compute exp(x) - 1 within 3 ulp."""
     limit = _ALL_EXP[lanes.format.name]
-    near = exp_minus_one(lanes, lanes.clamp(x, -limit, limit))
+    near = exponentials.exp_minus_one(lanes, lanes.clamp(x, -limit, limit))
     is_far = lanes.compare(">", x, limit)
-    return lanes.copysign(lanes.select(is_far, exp(lanes, x), near), x)
+    return lanes.copysign(lanes.select(is_far, exponentials.exp(lanes, x), near), x)
 
 
 def sinh(lanes: Lanes, x: Value) -> Value:
-    """Within 6 ulp."""
+    """Compute the hyperbolic sine within 6 ulp."""
     size, limit = lanes.absolute(x), _ALL_EXP[lanes.format.name]
-    e = exp_minus_one(lanes, lanes.clamp(size, 0.0, limit))
+    e = exponentials.exp_minus_one(lanes, lanes.clamp(size, 0.0, limit))
     near = lanes.mul(lanes.add(e, lanes.div(e, lanes.add(e, 1.0))), 0.5)
     is_far = lanes.compare(">", size, limit)
     return lanes.copysign(lanes.select(is_far, _half_exp(lanes, size), near), x)
 
 
 def cosh(lanes: Lanes, x: Value) -> Value:
-    """Within 6 ulp."""
+    """Compute the hyperbolic cosine within 6 ulp."""
     half = _half_exp(lanes, lanes.absolute(x))
     return lanes.add(half, lanes.div(0.25, half))
 
 
 def _half_exp(lanes: Lanes, x: Value) -> Value:
-    """exp(x) / 2, also where exp(x) is infinite and that is not."""
-    root = exp(lanes, lanes.mul(x, 0.5))
+    """Compute exp(x) / 2, also if exp(x) overflows and the half does not."""
+    root = exponentials.exp(lanes, lanes.mul(x, 0.5))
     return lanes.mul(lanes.mul(root, 0.5), root)
 
 
 def log1p(lanes: Lanes, x: Value) -> Value:
-    """Within 6 ulp: log(u) of u = 1 + x, which was rounded, times x / (u - 1).
+    """Compute log(1 + x) within 6 ulp: log(u) x / (u - 1), with u = 1 + x rounded.
 
     W. Kahan; see D. Goldberg, "What Every Computer Scientist Should Know About
     Floating-Point Arithmetic", theorem 4.
     """
     u = lanes.add(x, 1.0)
-    found = lanes.mul(log(lanes, u), lanes.div(x, lanes.sub(u, 1.0)))
+    found = lanes.mul(exponentials.log(lanes, u), lanes.div(x, lanes.sub(u, 1.0)))
     is_itself = lanes.builder.or_(
         lanes.compare("==", u, 1.0), lanes.compare("==", x, inf)
     )
@@ -64,28 +57,28 @@ def log1p(lanes: Lanes, x: Value) -> Value:
 
 
 def log10(lanes: Lanes, x: Value) -> Value:
-    """Within 2 ulp; exact for powers of ten."""
+    """Compute the logarithm within 2 ulp; it is exact for powers of ten."""
     name = lanes.format.name
-    exponent, m = split(lanes, x)
-    first, by, tail = log_terms(lanes, m)
+    exponent, m = exponentials.split(lanes, x)
+    first, by, tail = exponentials.log_terms(lanes, m)
     high, low = LOG10_E_PARTS[name]
     rest = lanes.fma(first, low, lanes.mul(lanes.mul(by, tail), high))
     found = lanes.fma(first, high, rest)
     high, low = LOG10_2_PARTS[name]
     found = lanes.fma(exponent, high, lanes.fma(exponent, low, found))
-    return log_special(lanes, x, found)
+    return exponentials.log_special(lanes, x, found)
 
 
 _TINY = {"f32": (-60, 90), "f64": (-900, 180)}
-"""Exponents of 2: below which the residual of a root underflows, and by how much to
-multiply that it does not."""
+"""Exponents of 2: below the first the residual of a root underflows; the second scales
+it so that it does not."""
 
 _ROOT_SERIES = (1 / 3, 2 / 9, 14 / 81)
-"""(1 - r)**(-1/3) is 1 and r times this, and 35/243 r**4."""
+"""(1 - r)**(-1/3) is 1 plus r times this polynomial, plus 35/243 r**4."""
 
 
 def cbrt(lanes: Lanes, x: Value) -> Value:
-    """Within 1 ulp; exact for cubes."""
+    """Compute the cube root within 1 ulp; it is exact for cubes."""
     size = lanes.absolute(x)
     least, more = _TINY[lanes.format.name]
     is_tiny = lanes.compare("<", size, 2.0**least)
@@ -112,7 +105,7 @@ def cbrt(lanes: Lanes, x: Value) -> Value:
 
 
 def _near_inverse_root(lanes: Lanes, x: Value) -> Value:
-    """x**(-1/3) within 4 %: minus a third of the bits of x, which are about its log2.
+    """Compute x**(-1/3) within 4 %: minus a third of the bits of x, about its log2.
 
     A third is 1/4 + 1/16 + 1/64 ...
     """

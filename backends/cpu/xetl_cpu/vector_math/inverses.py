@@ -1,4 +1,4 @@
-"""atan, atan2, asin and acos: odd polynomials near 0, to which identities bring all."""
+"""atan, atan2, asin and acos: identities, and odd polynomials near 0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAN_OF_EIGHTH = 0.41421356237309503
 
 
 def atan(lanes: Lanes, x: Value) -> Value:
-    """Within 3 ulp."""
+    """Compute the inverse tangent within 3 ulp."""
     size = lanes.absolute(x)
     is_large = lanes.compare(">", size, 1.0)
     quotient = lanes.div(lanes.select(is_large, 1.0, size), _one_or(lanes, size))
@@ -20,7 +20,7 @@ def atan(lanes: Lanes, x: Value) -> Value:
 
 
 def atan2(lanes: Lanes, y: Value, x: Value) -> Value:
-    """Within 4 ulp; special values as C's ``atan2``."""
+    """Compute the angle of (x, y) within 4 ulp; special values as in C."""
     builder = lanes.builder
     across, up = lanes.absolute(x), lanes.absolute(y)
     is_steep = lanes.compare(">", up, across)
@@ -39,7 +39,7 @@ def atan2(lanes: Lanes, y: Value, x: Value) -> Value:
 
 
 def asin(lanes: Lanes, x: Value) -> Value:
-    """Within 4 ulp; NaN outside of -1 to 1."""
+    """Compute the inverse sine within 4 ulp; NaN outside of -1 to 1."""
     is_outer, angle = _asin_parts(lanes, x)
     high, low = _half_turn(lanes, 1.0)
     outer = lanes.add(lanes.fma(angle, -2.0, high), low)
@@ -47,7 +47,7 @@ def asin(lanes: Lanes, x: Value) -> Value:
 
 
 def acos(lanes: Lanes, x: Value) -> Value:
-    """Within 4 ulp; NaN outside of -1 to 1."""
+    """Compute the inverse cosine within 4 ulp; NaN outside of -1 to 1."""
     is_outer, angle = _asin_parts(lanes, x)
     is_left = lanes.compare("<", x, 0.0)
     twice = lanes.add(angle, angle)
@@ -64,7 +64,7 @@ def _one_or(lanes: Lanes, size: Value) -> Value:
 
 
 def _half_turn(lanes: Lanes, times: float) -> tuple[float, float]:
-    """``times`` pi / 2 as the sum of a number of the format and what is missing."""
+    """Return ``times`` pi / 2 as a number of the format plus the rest."""
     if lanes.format.bits == 64:
         return times * HALF_PI_PARTS[0], times * HALF_PI_PARTS[1]
     high = 1.57079637050628662109375
@@ -72,13 +72,13 @@ def _half_turn(lanes: Lanes, times: float) -> tuple[float, float]:
 
 
 def _turned(lanes: Lanes, where: Value, angle: Value) -> Value:
-    """A quarter turn less ``angle`` in some lanes."""
+    """Return a quarter turn minus ``angle`` in some lanes, else ``angle``."""
     high, low = _half_turn(lanes, 1.0)
     return lanes.select(where, lanes.add(lanes.sub(high, angle), low), angle)
 
 
 def _atan_to_one(lanes: Lanes, q: Value) -> Value:
-    """atan(q) for 0 <= q <= 1: beyond an eighth of a turn of the rest, (q-1)/(q+1)."""
+    """Compute atan(q) for 0 <= q <= 1; beyond an eighth of a turn by (q-1)/(q+1)."""
     is_outer = lanes.compare(">", q, _TAN_OF_EIGHTH)
     rest = lanes.div(lanes.sub(q, 1.0), lanes.add(q, 1.0))
     s = lanes.select(is_outer, rest, q)
@@ -88,7 +88,7 @@ def _atan_to_one(lanes: Lanes, q: Value) -> Value:
 
 
 def _asin_parts(lanes: Lanes, x: Value) -> tuple[Value, Value]:
-    """(whether |x| > 1/2, asin of |x|, or there of sqrt((1 - |x|) / 2))."""
+    """Return (|x| > 1/2, asin of |x|), or asin of sqrt((1 - |x|) / 2) where true."""
     size = lanes.absolute(x)
     is_outer = lanes.compare(">", size, 0.5)
     half = lanes.mul(lanes.sub(1.0, size), 0.5)
@@ -97,6 +97,6 @@ def _asin_parts(lanes: Lanes, x: Value) -> tuple[Value, Value]:
 
 
 def _odd(lanes: Lanes, s: Value, coefficients: tuple[float, ...]) -> Value:
-    """``s + s**3 p(s**2)``."""
+    """Compute ``s + s**3 p(s**2)``."""
     u = lanes.mul(s, s)
     return lanes.fma(lanes.mul(s, u), lanes.polynomial(u, coefficients), s)

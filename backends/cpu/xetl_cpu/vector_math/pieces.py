@@ -1,4 +1,4 @@
-"""Polynomials on pieces of a range, for lookups in a register of as many floats."""
+"""Polynomials on pieces of a range: coefficients are looked up in a register."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ class Pieces(NamedTuple):
     """f(x) / x, which is even, for 0 <= x <= end.
 
     Attributes:
-        steps: pieces of 1.
-        end: where f(x) is 1, and beyond.
-        powers: of the distance to the middle of a piece, in pieces: their coefficients.
+        steps: pieces per unit of x.
+        end: f(x) is 1 from here on.
+        powers: for each power of the distance to the middle of a piece, in pieces, the
+            coefficients of all pieces.
     """
 
     steps: float
@@ -152,4 +153,4 @@ _TANH_BY_16 = Pieces(
 
 ERF = {16: _ERF_BY_16, 8: _ERF_BY_8}
 TANH = {16: _TANH_BY_16}
-"""By the number of lanes."""
+"""Pieces by the number of lanes."""

@@ -1,4 +1,4 @@
-"""fmod: x less a whole multiple of y, exact."""
+"""fmod: x minus a whole multiple of y, exact."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from xetl_cpu.vector_math.lanes import FORMATS, Lanes
 from xetl_cpu.vector_math.trigonometry import any_lane, merge
 
 _FAR = 2.0**52
-"""Below it the whole part of a quotient of f64 is one too large at most."""
+"""Below it the integer part of an f64 quotient is at most one too large."""
 
 
 def fmod(lanes: Lanes, x: Value, y: Value) -> Value:
-    """Exact; special values as C's. Quotients of 2**52 and more are left to that.
+    """Compute fmod exactly; special values as C's, which computes quotients >= 2**52.
 
-    Of f32 the quotient is an f64. The remainder of it is a multiple of what the last
-    places of x and y stand for, and not larger than y: an f64 holds it.
+    For f32 the quotient is an f64. Its remainder is a multiple of the last places of x
+    and y, and not larger than y, so an f64 holds it exactly.
     """
     builder, wide, sides = lanes.builder, lanes, [x, y]
     if lanes.format.bits == 32:

@@ -1,12 +1,12 @@
-"""sin, cos and tan: reduced to a quarter turn in f64, also for f32.
+"""sin, cos and tan: angles are reduced to a quarter turn in f64, also for f32.
 
 Up to 2**30 the reduction subtracts multiples of pi / 2 in three parts with FMAs (each
-but the last is exact); beyond, the lanes go one by one through `emit_reduce_huge`,
+but the last is exact). Beyond that, lanes go one by one through `emit_reduce_huge`,
 which reduces exactly, with integers: Payne and Hanek's method.
 
-x = m * 2**e with a 53-bit integer m, and x * 2 / pi is wanted modulo 4.  Only 192 bits
-of 2 / pi matter: those above make multiples of 4, those below change nothing.  They are
-cut from a table at a byte address, so the product with m, modulo 2**192, has the
+x = m * 2**e with a 53-bit integer m, and x * 2 / pi is needed modulo 4.  Only 192 bits
+of 2 / pi matter: higher bits give multiples of 4, lower bits change nothing.  They are
+read from a table at a byte address, so the product with m, modulo 2**192, has the
 quadrant in its two top bits and the rest of the turn in the others.
 """
 
@@ -36,17 +36,17 @@ _HUGE = 2.0**30
 
 
 def sin(lanes: Lanes, x: Value) -> Value:
-    """Within 3 ulp for every finite x; NaN for infinities."""
+    """Compute the sine within 3 ulp for every finite x; NaN for infinities."""
     return _sine(lanes, x, 0)
 
 
 def cos(lanes: Lanes, x: Value) -> Value:
-    """Within 3 ulp for every finite x; NaN for infinities."""
+    """Compute the cosine within 3 ulp for every finite x; NaN for infinities."""
     return _sine(lanes, x, 1)
 
 
 def tan(lanes: Lanes, x: Value) -> Value:
-    """Within 5 ulp for every finite x; NaN for infinities."""
+    """Compute the tangent within 5 ulp for every finite x; NaN for infinities."""
     quadrant, sine, cosine = _near_zero(lanes, x)
     is_odd = _is_odd(lanes, quadrant)
     above = lanes.select(is_odd, lanes.mul(cosine, -1.0), sine)
@@ -54,7 +54,7 @@ def tan(lanes: Lanes, x: Value) -> Value:
 
 
 def _sine(lanes: Lanes, x: Value, ahead: int) -> Value:
-    """The sine of x and ``ahead`` quarter turns."""
+    """Compute the sine of x plus ``ahead`` quarter turns."""
     builder = lanes.builder
     quadrant, sine, cosine = _near_zero(lanes, x)
     quadrant = builder.add(quadrant, lanes.integer(ahead))
@@ -71,7 +71,7 @@ def _is_odd(lanes: Lanes, quadrant: Value) -> Value:
 
 
 def _near_zero(lanes: Lanes, x: Value) -> tuple[Value, Value, Value]:
-    """The quadrant of x, and sine and cosine of what is left."""
+    """Return the quadrant of x, and sine and cosine of the rest."""
     quadrant, r = _reduce(lanes, x)
     z = lanes.mul(r, r)
     name = lanes.format.name
@@ -83,7 +83,7 @@ def _near_zero(lanes: Lanes, x: Value) -> tuple[Value, Value, Value]:
 
 
 def _reduce(lanes: Lanes, x: Value) -> tuple[Value, Value]:
-    """(quadrant, r): x is r, at most pi / 4 in size, and quadrants modulo 4."""
+    """Return (quadrant, r): x is r, |r| <= pi / 4, plus quadrants modulo 4."""
     if lanes.format.bits == 64:
         return _reduce_f64(lanes, x)
     builder = lanes.builder
@@ -99,9 +99,9 @@ def _reduce_f64(lanes: Lanes, x: Value) -> tuple[Value, Value]:
     r = x
     for part in HALF_PI_PARTS:
         r = lanes.fma(n, -part, r)
-    # The parts have different signs: -0 would become 0.
+    # The parts have different signs, so -0 would become 0.
     r = lanes.select(lanes.compare("==", n, 0.0), x, r)
-    # An infinity stays here: it has become NaN.
+    # Infinities are not reduced: r is NaN already.
     size = lanes.absolute(x)
     is_huge = builder.and_(
         lanes.compare(">", size, _HUGE), lanes.compare("<", size, inf)
@@ -123,7 +123,7 @@ def _reduce_f64(lanes: Lanes, x: Value) -> tuple[Value, Value]:
 
 
 def merge(builder: Any, *incoming: tuple[Value, Any]) -> Value:
-    """The value of the block that control came from."""
+    """Return the value of the block that control came from."""
     phi = builder.phi(incoming[0][0].type)
     for value, block in incoming:
         phi.add_incoming(value, block)
@@ -131,7 +131,7 @@ def merge(builder: Any, *incoming: tuple[Value, Any]) -> Value:
 
 
 def any_lane(lanes: Lanes, mask: Value) -> Value:
-    """Whether a lane of the mask is true, as one i1."""
+    """Return whether any lane of the mask is true, as one i1."""
     if lanes.count == 1:
         return mask
     name = f"llvm.vector.reduce.or.v{lanes.count}i1"
@@ -150,9 +150,10 @@ _I256 = ir.IntType(256)
 
 
 def two_over_pi_bits(bits: int) -> int:
-    """2 / pi * 2**bits, rounded down.
+    """Return 2 / pi * 2**bits, rounded down.
 
-    Machin's formula in integers; the last 32 bits of the working precision are lost.
+    It uses Machin's formula in integers; the last 32 bits of the working precision are
+    lost.
 
     >>> hex(two_over_pi_bits(32))
     '0xa2f9836e'
@@ -174,8 +175,9 @@ def _arctan_of_inverse(n: int, unit: int) -> int:
 def emit_reduce_huge(module: Module, lanes: Lanes) -> Function:
     """Get or create ``{<n x i64> quadrant, <n x f64> r} reduce(<n x f64> x)``.
 
-    x is r plus quadrant times pi / 2 (modulo 4), r at most pi / 4 in size and within
-    2 ulp.  Only finite lanes of at least 2**30 are of use; it takes a loop over them.
+    x is r plus quadrant times pi / 2 (modulo 4); |r| is at most pi / 4, and r is within
+    2 ulp.  Only results of finite lanes of at least 2**30 are valid; it loops over
+    lanes.
     """
     count = lanes.count
     name = f"xetl_reduce_huge_x{count}"
@@ -203,7 +205,7 @@ def emit_reduce_huge(module: Module, lanes: Lanes) -> Function:
 
 
 def _table(module: Module) -> Value:
-    """The bits of 2 / pi, little-endian, in memory; zeros above the point."""
+    """Return the bits of 2 / pi, little-endian, in memory; zeros above the point."""
     known = module.globals.get("xetl_two_over_pi")
     if known is not None:
         return known
@@ -218,7 +220,7 @@ def _table(module: Module) -> Value:
 
 
 def _emit_reduce_one(module: Module) -> Function:
-    """The scalar: ``{i64, f64} reduce(f64)``."""
+    """Emit the scalar reduction: ``{i64, f64} reduce(f64)``."""
     pair = ir.LiteralStructType([I64, F64])
     function, builder = begin(module, "xetl_reduce_huge_one", [("x", F64)], pair)
     if builder is None:
@@ -226,11 +228,11 @@ def _emit_reduce_one(module: Module) -> Function:
     function.attributes.add("noinline")
     bits = builder.bitcast(function.args[0], I64)
     turn = _turn(builder, bits)
-    # Half a quadrant more, so that what is left is centred on 0.
+    # Half a quadrant is added, so that the rest is centred on 0.
     half = const(_I192, 1 << (_WINDOW - 3))
     quadrant = builder.lshr(builder.add(turn, half), _WINDOW - 2)
     quadrant = builder.trunc(quadrant, I64)
-    # Without the quadrant's two bits, the next one is the sign.
+    # Without the quadrant's two bits, the next bit is the sign.
     r = _to_radians(builder, builder.shl(turn, 2))
     is_negative = builder.icmp_signed("<", bits, 0)
     quadrant = builder.select(is_negative, builder.neg(quadrant), quadrant)
@@ -242,14 +244,14 @@ def _emit_reduce_one(module: Module) -> Function:
 
 
 def _turn(builder: Builder, bits: Value) -> Value:
-    """``|x| * 2 / pi`` modulo 4, in units of 2**-190."""
+    """Compute ``|x| * 2 / pi`` modulo 4, in units of 2**-190."""
     exponent = builder.lshr(bits, 52)
     exponent = builder.and_(exponent, 0x7FF)
     exponent = builder.sub(exponent, 1023 + 52)
     fraction = builder.and_(bits, (1 << 52) - 1)
     m = builder.zext(builder.or_(fraction, 1 << 52), _I192)
     below = builder.sub(_TABLE_BITS - (_WINDOW - 2), exponent)
-    # Lanes that are not huge, and will not be used, must not read elsewhere.
+    # Lanes that are not huge are not used, but must not read outside the table.
     top = const(I64, _TABLE_BITS - _WINDOW + 32)
     is_outside = builder.icmp_unsigned(">", below, top)
     below = builder.select(is_outside, top, below)
@@ -262,12 +264,12 @@ def _turn(builder: Builder, bits: Value) -> Value:
 
 
 def _to_radians(builder: Builder, part: Value) -> Value:
-    """A signed fraction of half turns, of 192 bits, times pi / 4; all 53 bits good."""
+    """Multiply a signed 192-bit fraction of half turns by pi / 4; 53 bits are exact."""
     zero = const(_I192, 0)
     is_negative = builder.icmp_signed("<", part, zero)
     size = builder.select(is_negative, builder.neg(part), part)
     zeros = builder.intrinsic("llvm.ctlz.i192", _I192, [size, const(ir.IntType(1), 0)])
-    # Not 192 zeros: no f64 comes that near to a multiple of pi / 2.
+    # Never 192 zeros: no f64 is that near to a multiple of pi / 2.
     top = builder.lshr(builder.shl(size, zeros), _WINDOW - 63)
     value = builder.sitofp(builder.trunc(top, I64), F64)
     # value is about 2**62; as a fraction of 2**191 it is 2**-(zeros - 1) of the whole.

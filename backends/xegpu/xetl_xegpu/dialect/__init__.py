@@ -1,8 +1,8 @@
-"""XeGPU as MLIR 22 has it.
+"""The XeGPU dialect of MLIR 22.
 
-`attributes` and `types`; the operations in `nd_ops`, `scatter_ops` and
-`value_ops`, which ends with what upstream lacks.
-Named barriers and fences are the core's: XeTile text may hold them.
+The operations are in `nd_ops`, `scatter_ops` and `value_ops`; the last module ends with
+operations that upstream lacks. Named barriers and fences are defined in the core,
+because XeTile text may hold them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attributes of XeGPU: words, how data is split, what a descriptor describes.
+"""Attributes of XeGPU: cache hints, layouts, encodings of descriptors.
 
 Source: MLIR 22, `xegpu` dialect; the text is what `mlir-opt` 22 prints.
 """
@@ -54,7 +54,7 @@ class _ListsAttr(StructAttr):
 
     @property
     def lists(self) -> dict[str, tuple[int, ...]]:
-        """The lists that are given."""
+        """The lists that are present, by name."""
         pairs = zip(self.FIELDS, self.parameters)
         given = {name: cast(IntList, value) for name, value in pairs if value != _NONE}
         return {name: int_tuple(value) for name, value in given.items()}
@@ -71,8 +71,8 @@ def _lists(*names: str) -> Mapping[str, Field]:
 class LayoutAttr(_ListsAttr):
     """``#xegpu.layout``: how subgroups, instructions and lanes split a value.
 
-    ``LayoutAttr(sg_layout=(8, 4), sg_data=(32, 32))``: all lists have one number a
-    dimension; ``order`` names the dimensions, the one along which ids count first.
+    ``LayoutAttr(sg_layout=(8, 4), sg_data=(32, 32))``: all lists have one number for
+    each dimension. ``order`` lists the dimensions, that of consecutive ids first.
     """
 
     name = "xegpu.layout"
@@ -101,7 +101,8 @@ class LayoutAttr(_ListsAttr):
 class SliceAttr(ParametrizedAttribute):
     """``#xegpu.slice<#layout, dims = [1]>``: a layout without these dimensions.
 
-    It is that of what a reduction along ``dims`` gives, or a broadcast takes.
+    It is the layout of the result of a reduction along ``dims``, or of the operand of a
+    broadcast.
     """
 
     name = "xegpu.slice"
@@ -134,7 +135,7 @@ class SliceAttr(ParametrizedAttribute):
 
 @irdl_attr_definition(init=False)
 class MemLayoutAttr(_ListsAttr):
-    """``#xegpu.mem_layout``: strides in elements, and blocks that lie together."""
+    """``#xegpu.mem_layout``: strides in elements; the shape of contiguous blocks."""
 
     name = "xegpu.mem_layout"
     FIELDS: ClassVar[Mapping[str, Field]] = _lists("block", "stride")
@@ -211,7 +212,7 @@ class CachedOp(XetlOp, makers=dict.fromkeys(_LEVELS, CacheHintAttr)):
     layout = opt_prop_def(LayoutAttr | SliceAttr)
 
     def check_hints(self, allowed: Sequence[str]) -> None:
-        """Check that hints are words, and make sense for reading or for writing."""
+        """Check that each hint is one of the ``allowed`` words for this access."""
         for name in _LEVELS:
             hint = self.properties.get(name)
             fits = isinstance(hint, CacheHintAttr) and hint.word in allowed

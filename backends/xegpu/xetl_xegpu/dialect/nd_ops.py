@@ -24,25 +24,25 @@ from .types import TensorDescType
 
 
 def bits_of(element: Attribute) -> int:
-    """Bits of an element."""
+    """Return the bits of an element."""
     assert isinstance(element, builtin.FixedBitwidthType)
     return element.bitwidth
 
 
 def is_address(type_: Attribute) -> bool:
-    """Whether it is the type of an address."""
+    """Whether ``type_`` is the type of an address."""
     return isinstance(type_, builtin.IntegerType) and type_.bitwidth in (32, 64)
 
 
 def elements_per_word(element: Attribute) -> int:
-    """How many elements are 32 bits; 1 of wider ones."""
+    """Return how many elements fit 32 bits; 1 for wider elements."""
     return max(1, 32 // bits_of(element))
 
 
 def loaded_type(
     described: TensorDescType, *, packed: bool = False, transpose: bool = False
 ) -> builtin.VectorType[Attribute]:
-    """The type of what `xegpu.load_nd` brings of a block.
+    """Return the type of the result of `xegpu.load_nd`.
 
     Raises:
         VerifyException: such a block cannot be packed or transposed.
@@ -66,7 +66,7 @@ def loaded_type(
 
 
 def descriptor_type(value: Value) -> TensorDescType:
-    """The type of a descriptor; a TypeError if ``value`` is none."""
+    """Return the type of a descriptor; raise TypeError if ``value`` is none."""
     found = type_of(value)
     if not isinstance(found, TensorDescType):
         raise TypeError(f"expected a descriptor, found {found}")
@@ -74,11 +74,11 @@ def descriptor_type(value: Value) -> TensorDescType:
 
 
 class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc", traits=[Pure()]):
-    """Describe a block of a matrix, a memref or an address (i64): nothing is touched.
+    """Describe a block of a matrix, which is a memref or an address (i64).
 
-    A static memref knows its shape and strides (elements); an address, or a dynamic
-    memref whose last dimensions are not known, gets them here.  Offsets are rather
-    given where the block is used: `mlir-opt` 22 lowers only those.
+    A static memref has shape and strides (in elements) in its type. They are operands
+    here for an address, or for a memref whose last dimensions are dynamic. Pass offsets
+    to loads and stores instead: `mlir-opt` 22 only lowers those.
     """
 
     source = operand_def()
@@ -96,12 +96,11 @@ class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc", traits=[Pure()]):
     mixed_offsets = MixedList("offsets", "const_offsets")
     """In elements."""
     mixed_shape = MixedList("shape", "const_shape")
-    """Sizes of the matrix in elements; () if the memref knows them."""
+    """Sizes of the matrix in elements; () if the type of the memref has them."""
     mixed_strides = MixedList("strides", "const_strides")
-    """Of the matrix in elements; () if the memref knows them."""
+    """Strides of the matrix in elements; () if the type of the memref has them."""
 
     def verify_(self) -> None:
-        self.verify_lists()
         base, block = self.source.type, descriptor_type(self.result)
         check(not block.scattered, "create_nd_tdesc describes a block")
         sizes, steps = len(self.mixed_shape), len(self.mixed_strides)
@@ -128,7 +127,7 @@ class _BlockOp(XetlOp):
     const_offsets = opt_prop_def(builtin.DenseArrayBase)
 
     mixed_offsets = MixedList("offsets", "const_offsets")
-    """In elements; () where the descriptor has them."""
+    """Offsets in elements; () if the descriptor has them."""
 
     @property
     def descriptor(self) -> TensorDescType:
@@ -136,8 +135,7 @@ class _BlockOp(XetlOp):
         return descriptor_type(self.tensor_desc)
 
     def verify_offsets(self) -> None:
-        """Check that offsets are as many as the block has dimensions."""
-        self.verify_lists()
+        """Check the number of offsets against the rank of the block."""
         count, rank = len(self.mixed_offsets), len(self.descriptor.shape)
         fits = count in (0, *range(rank, count + 1))
         check(fits, "{} offsets for a block of rank {}", count, rank)
@@ -147,11 +145,11 @@ _BLOCK = "$tensor_desc (`` custom<DynamicIndexList>($offsets, $const_offsets)^)?
 
 
 class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd", traits=[MemoryReadEffect()]):
-    """The elements of a block; zero outside of the matrix.
+    """Load a block; elements outside of the matrix are zero.
 
-    ``packed`` pairs rows as the right side of `xegpu.dpas` wants them (VNNI):
-    ``R[i, n, j] = B[i * f + j, n]``, f elements in 32 bits.  ``transpose`` swaps rows
-    and columns.  With ``array_length`` > 1 the blocks are a dimension in front.
+    ``packed`` groups rows for the right operand of `xegpu.dpas` (VNNI):
+    ``R[i, n, j] = B[i * f + j, n]``, f elements in 32 bits. ``transpose`` swaps rows
+    and columns. With ``array_length`` > 1 the first dimension is that of the blocks.
     """
 
     packed = opt_prop_def(builtin.UnitAttr)
@@ -180,12 +178,12 @@ class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd", traits=[MemoryReadEffec
 
     @property
     def is_packed(self) -> bool:
-        """Whether rows come in pairs (or fours)."""
+        """Whether rows are packed in pairs or fours."""
         return self.packed is not None
 
     @property
     def is_transposed(self) -> bool:
-        """Whether rows become columns."""
+        """Whether rows and columns are swapped."""
         return ints_of(self.transpose) == (1, 0)
 
     def verify_(self) -> None:
@@ -202,7 +200,7 @@ class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd", traits=[MemoryReadEffec
 class StoreNdOp(
     _BlockOp, CachedOp, name="xegpu.store_nd", traits=[MemoryWriteEffect()]
 ):
-    """Write a block; what lies outside of the matrix is dropped."""
+    """Store a block; elements outside of the matrix are dropped."""
 
     # In the order of the text: those of a base class would come last.
     value = operand_def(builtin.VectorType)
@@ -228,7 +226,7 @@ class StoreNdOp(
 class PrefetchNdOp(
     _BlockOp, CachedOp, name="xegpu.prefetch_nd", traits=READS_AND_WRITES
 ):
-    """Ask for a block to be brought to a cache; never faults."""
+    """Prefetch a block to a cache; this never faults."""
 
     assembly_format = _BLOCK + "prop-dict attr-dict `:` type($tensor_desc)"
 

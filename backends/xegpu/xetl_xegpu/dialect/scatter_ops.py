@@ -1,4 +1,4 @@
-"""Scattered places: each lane, or row of lanes, has offsets of its own.
+"""Scattered accesses: each lane has an offset of its own.
 
 Source: MLIR 22, `xegpu` dialect.  Offsets count elements from the base.
 """
@@ -27,7 +27,7 @@ from .types import TensorDescType
 
 
 def _verify_base(base: Attribute) -> None:
-    """Check that scattered places are of a memref of rank 1, or of an address."""
+    """Check that a scattered access has a memref of rank 1 or an address as base."""
     if is_memref(base):
         rank = base.get_num_dims()
         check(rank == 1, f"scattered places are of a memref of rank 1, found {rank}")
@@ -37,7 +37,7 @@ def _verify_base(base: Attribute) -> None:
 
 
 def _space_of(base: Attribute) -> str | None:
-    """Where a memref lies; None of an address, which does not say."""
+    """Return the memory space of a memref, or None for an address."""
     if not is_memref(base):
         return None
     space = getattr(getattr(base.memory_space, "value", None), "data", 0)
@@ -54,8 +54,8 @@ def verify_access(
     """Check a gather, scatter, prefetch or atomic.
 
     Args:
-        base: a descriptor, then without offsets; a memref or an address, then with.
-        offsets: index, or a vector of them.
+        base: a descriptor (without offsets), or a memref or an address (with offsets).
+        offsets: an index, or a vector of indices.
         mask: a bit for each place; None for a prefetch.
         value: what is loaded, stored or combined; None for a prefetch.
         chunk: elements at each place.
@@ -80,14 +80,14 @@ def verify_access(
 
 
 def _places_of(offsets: Attribute | None) -> tuple[int, ...]:
-    """The shape of offsets."""
+    """Return the shape of offsets, after a check of their type."""
     are_right = offsets is not None and isinstance(element_type(offsets), IndexType)
     check(are_right, "offsets are of type index, found {}", offsets)
     return () if offsets is None else shape_of(offsets)
 
 
 class CreateTdescOp(XetlOp, name="xegpu.create_tdesc", traits=[Pure()]):
-    """Describe scattered places of a memref of rank 1 or an address (i64)."""
+    """Describe scattered elements of a memref of rank 1 or of an address (i64)."""
 
     source = offsets = operand_def()
     result = result_def(TensorDescType)
@@ -117,7 +117,7 @@ _PLACES = "$base (`[` $offsets^ `]`)?"
 
 
 class _AccessOp(CachedOp):
-    """``chunk_size`` elements, or one, at each of the places."""
+    """Base class of accesses to ``chunk_size`` elements, or one, at each offset."""
 
     base = operand_def()
     offsets = opt_operand_def()
@@ -126,7 +126,7 @@ class _AccessOp(CachedOp):
 
     @property
     def chunk(self) -> int:
-        """Elements at each place."""
+        """Elements at each offset."""
         if self.chunk_size is not None:
             return self.chunk_size.value.data
         found = self.base.type
@@ -140,9 +140,9 @@ class _AccessOp(CachedOp):
 
 
 class LoadOp(_AccessOp, name="xegpu.load", traits=[MemoryReadEffect()]):
-    """Elements at ``base + offsets`` where ``mask`` is set; elsewhere anything.
+    """Load elements at ``base + offsets`` where ``mask`` is set; others are undefined.
 
-    ``chunk_size`` elements that follow one another are a last dimension of the result.
+    ``chunk_size`` contiguous elements are the last dimension of the result.
     """
 
     value = result_def()
@@ -157,7 +157,7 @@ class LoadOp(_AccessOp, name="xegpu.load", traits=[MemoryReadEffect()]):
 
 
 class StoreOp(_AccessOp, name="xegpu.store", traits=[MemoryWriteEffect()]):
-    """Write elements at ``base + offsets`` where ``mask`` is set."""
+    """Store elements at ``base + offsets`` where ``mask`` is set."""
 
     # In the order of the text: those of a base class would come last.
     value = base = operand_def()
@@ -175,9 +175,9 @@ class StoreOp(_AccessOp, name="xegpu.store", traits=[MemoryWriteEffect()]):
 
 # It writes nothing, but must be neither removed as unused nor moved.
 class PrefetchOp(CachedOp, name="xegpu.prefetch", traits=READS_AND_WRITES):
-    """Ask for elements to be brought to a cache; never faults.
+    """Prefetch elements to a cache; this never faults.
 
-    Of an address, ``offset_align_byte`` says how many bytes an offset counts.
+    If the base is an address, ``offset_align_byte`` is the unit of offsets in bytes.
     """
 
     base = operand_def()
@@ -193,9 +193,10 @@ class PrefetchOp(CachedOp, name="xegpu.prefetch", traits=READS_AND_WRITES):
 
 
 class AtomicRmwOp(XetlOp, name="xegpu.atomic_rmw", traits=READS_AND_WRITES):
-    """Combine elements with a value where ``mask`` is set, atomically; the old ones.
+    """Combine elements with a value atomically where ``mask`` is set.
 
-    With ``expected``, which is ours, `assign` happens where memory has its bits.
+    The result has the old elements. With ``expected``, an operand of ours, `assign`
+    stores only where memory has the bits of ``expected``.
     """
 
     kind = prop_def(IntegerAttr)

@@ -1,6 +1,6 @@
-"""What may stand in a module of fragments and messages, and which facts it tells.
+"""Stage `xegpu`: its legal operations, and the facts that its modules record.
 
-A module at stage `xegpu` is one that `mlir-opt` 22 reads, verifies and lowers.
+`mlir-opt` 22 reads, verifies and lowers a module at this stage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .value_ops import DpasOp
 
 
 def why_no_message(op: Operation, device: Device) -> str | None:
-    """What ``device`` lacks for an operation; None if it has it, or needs nothing."""
+    """Return what ``device`` lacks for an operation, or None if it lacks nothing."""
     if isinstance(op, DpasOp):
         a, c = vector_type(op.lhs), vector_type(op.result)
         unit = device.matrix
@@ -38,7 +38,7 @@ def why_no_message(op: Operation, device: Device) -> str | None:
 
 
 def on_some_device(op: Operation) -> str | None:
-    """What all devices lack for an operation."""
+    """Return why no device has an operation. Return None if some device has it."""
     found = None
     for device in DEVICES.values():
         problem = why_no_message(op, device)
@@ -71,28 +71,28 @@ def _why_no_block(access: Access, tdesc: TensorDescType, device: Device) -> str 
 
 
 def operand_name(element: Attribute) -> str:
-    """What `xetl.devices` calls an operand of a product: f32 goes as tf32."""
+    """Return the name of an operand type in `xetl.devices`: f32 is tf32 there."""
     return "tf32" if str(element) == "f32" else str(element)
 
 
 SUBGROUP_SIZE = "intel_reqd_sub_group_size"
-"""Attribute of a kernel: how many lanes work in step.  Source: MLIR, `xevm`."""
+"""Attribute of a kernel: lanes of a subgroup. Source: MLIR, `xevm`."""
 
 NO_BLOCKS = "xegpu.no_blocks"
-"""Attribute of a kernel: lanes do what block messages would, for memory of which
-messages ask more than it promises."""
+"""Attribute of a kernel: lanes move the elements of blocks, because the memory may not
+meet the requirements of block messages."""
 
 _OURS = ("xetile", "xetl")
-"""Dialects whose attributes only earlier stages understand.  What a launch must know
-stands in attributes of ``xegpu``, which `mlir-opt` keeps."""
+"""Dialects whose attributes only earlier stages understand. The facts for launches are
+attributes of ``xegpu``, which `mlir-opt` keeps."""
 
 
 def set_launch_facts(kernel: gpu.FuncOp, work_items: int, subgroup_size: int) -> None:
-    """Say how a kernel is launched, and drop what only earlier stages understand.
+    """Record how a kernel is launched, and drop attributes of earlier stages.
 
     Args:
         kernel: changed in place.
-        work_items: of a workgroup, all of them along x: lanes of its subgroups.
+        work_items: lanes of a workgroup, all along x.
         subgroup_size: lanes of a subgroup.
     """
     for op in kernel.walk():
@@ -108,7 +108,7 @@ def _is_ours(name: str) -> bool:
 
 
 def only_facts_of_mlir(op: Operation) -> str | None:
-    """No attribute of an earlier stage is left, but for the device of the module."""
+    """Refuse attributes of earlier stages, except those of the module."""
     if isinstance(op, builtin.ModuleOp):
         return None
     for name in op.attributes:
@@ -118,7 +118,7 @@ def only_facts_of_mlir(op: Operation) -> str | None:
 
 
 def kernels_say_how_they_launch(op: Operation) -> str | None:
-    """Each kernel says its work items and the size of its subgroups."""
+    """Refuse a kernel without its work items or the size of its subgroups."""
     if not isinstance(op, gpu.FuncOp) or not op.is_kernel:
         return None
     block, lanes = ints_of(op.known_block_size), op.attributes.get(SUBGROUP_SIZE)
@@ -131,10 +131,9 @@ def kernels_say_how_they_launch(op: Operation) -> str | None:
 
 
 def offsets_are_values(op: Operation) -> str | None:
-    """Blocks are named where they are moved, by values.
+    """Refuse offsets of descriptors, and static offsets of loads and stores.
 
-    `mlir-opt` 22 lowers no offsets of descriptors, and loses offsets that are constants
-    of the operation.
+    `mlir-opt` 22 does not lower offsets of descriptors, and loses static offsets.
     """
     if isinstance(op, CreateNdTdescOp) and op.mixed_offsets:
         return "a descriptor has offsets"

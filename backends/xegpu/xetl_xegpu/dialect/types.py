@@ -1,6 +1,7 @@
-"""Types of XeGPU: descriptors of what lies in memory.
+"""Types of XeGPU: descriptors of memory.
 
-Source: MLIR 22, `xegpu` dialect.  `!xegpu.nbarrier` is the core's, as text may hold it.
+Source: MLIR 22, `xegpu` dialect. `!xegpu.nbarrier` is defined in the core, because
+XeTile text may hold it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,7 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xetl.dialects.attributes import ABSENT, ShapedType, int_list
 from xetl.dialects.base import check
 
-from .attributes import (
-    BlockTdescAttr,
-    LayoutAttr,
-    MemLayoutAttr,
-    ScatterTdescAttr,
-    SliceAttr,
-)
+from . import attributes
 
 
 def _check_shaped(shape: Sequence[int], element: Attribute) -> None:
@@ -34,23 +29,25 @@ def _check_shaped(shape: Sequence[int], element: Attribute) -> None:
 class TensorDescType(ShapedType):
     """``!xegpu.tensor_desc<8x16xf16, encoding, layout>``: a block, or scattered places.
 
-    The shape is that of a block, or places and elements at each.  The default encoding
-    of a block is left out.
+    The shape is that of the block, or (offsets, elements at each offset). The default
+    encoding of a block is not stored.
     """
 
     name = "xegpu.tensor_desc"
 
-    encoding: BlockTdescAttr | ScatterTdescAttr | NoneAttr = param_def()
-    layout: LayoutAttr | SliceAttr | NoneAttr = param_def()
+    encoding: attributes.BlockTdescAttr | attributes.ScatterTdescAttr | NoneAttr = (
+        param_def()
+    )
+    layout: attributes.LayoutAttr | attributes.SliceAttr | NoneAttr = param_def()
 
     def __init__(
         self,
         shape: Sequence[int],
         element_type: Attribute,
-        encoding: BlockTdescAttr | ScatterTdescAttr | None = None,
-        layout: LayoutAttr | SliceAttr | None = None,
+        encoding: attributes.BlockTdescAttr | attributes.ScatterTdescAttr | None = None,
+        layout: attributes.LayoutAttr | attributes.SliceAttr | None = None,
     ) -> None:
-        plain = encoding is None or encoding == BlockTdescAttr()
+        plain = encoding is None or encoding == attributes.BlockTdescAttr()
         super().__init__(
             int_list(shape),
             element_type,
@@ -60,20 +57,20 @@ class TensorDescType(ShapedType):
 
     @property
     def scattered(self) -> bool:
-        """Whether each place has its own offset."""
-        return isinstance(self.encoding, ScatterTdescAttr)
+        """Whether the descriptor has a list of offsets."""
+        return isinstance(self.encoding, attributes.ScatterTdescAttr)
 
     @property
     def array_length(self) -> int:
         """How many blocks lie side by side; 1 if scattered."""
         block = self.encoding
-        return block.length.data if isinstance(block, BlockTdescAttr) else 1
+        return block.length.data if isinstance(block, attributes.BlockTdescAttr) else 1
 
     @property
     def chunk_size(self) -> int:
-        """Elements at each place; 1 of a block."""
+        """Elements at each offset; 1 for a block."""
         scattered = self.encoding
-        is_scattered = isinstance(scattered, ScatterTdescAttr)
+        is_scattered = isinstance(scattered, attributes.ScatterTdescAttr)
         return scattered.chunk.data if is_scattered else 1
 
     @property
@@ -83,18 +80,18 @@ class TensorDescType(ShapedType):
         return "global" if isinstance(encoding, NoneAttr) else encoding.space.word
 
     def vector_type(self) -> VectorType[Attribute]:
-        """What a plain load brings; a dimension in front if ``array_length`` > 1."""
+        """Return the type of a plain load; rank 3 if ``array_length`` > 1."""
         count = () if self.array_length == 1 else (self.array_length,)
         return VectorType(self.element_type, [*count, *self.shape])
 
     @classmethod
     def arrange(cls, given: Sequence[Attribute]) -> Sequence[Attribute]:
-        """Encoding and layout, in any order."""
-        kinds = BlockTdescAttr | ScatterTdescAttr
+        """Sort parameters, given in any order, into (encoding, layout)."""
+        kinds = attributes.BlockTdescAttr | attributes.ScatterTdescAttr
         encodings = [each for each in given if isinstance(each, kinds)]
         layouts = [each for each in given if not isinstance(each, kinds)]
         found = [*encodings, ABSENT][0], [*layouts, ABSENT][0]
-        return (ABSENT, found[1]) if found[0] == BlockTdescAttr() else found
+        return (ABSENT, found[1]) if found[0] == attributes.BlockTdescAttr() else found
 
     def verify(self) -> None:
         _check_shaped(self.shape, self.element)
@@ -112,11 +109,11 @@ class MemDescType(ShapedType):
 
     name = "xegpu.mem_desc"
 
-    mem_layout: MemLayoutAttr | NoneAttr = param_def()
+    mem_layout: attributes.MemLayoutAttr | NoneAttr = param_def()
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """In elements; row-major where nothing is said."""
+        """Strides in elements; row-major if the layout has none."""
         given = self._lists().get("stride")
         if given is not None:
             return given
@@ -127,7 +124,7 @@ class MemDescType(ShapedType):
 
     @property
     def block(self) -> tuple[int, ...] | None:
-        """The blocks that lie together; None if there are none."""
+        """The shape of contiguous blocks; None if there are none."""
         return self._lists().get("block")
 
     def _lists(self) -> dict[str, tuple[int, ...]]:

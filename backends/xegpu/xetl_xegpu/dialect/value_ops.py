@@ -1,7 +1,7 @@
 """Products of matrices, changes of layout, matrices in shared memory, and ``xegpu_x``.
 
-Operations of ``xegpu_x`` are what upstream lacks; they print in MLIR's generic form,
-which `mlir-opt --allow-unregistered-dialect` takes.  Source: MLIR 22, `xegpu` dialect.
+Upstream lacks the operations of ``xegpu_x``. They are printed in MLIR's generic form,
+which `mlir-opt --allow-unregistered-dialect` reads. Source: MLIR 22, `xegpu` dialect.
 """
 
 from __future__ import annotations
@@ -10,15 +10,7 @@ from math import prod
 from typing import Any
 
 from xdsl import irdl
-from xdsl.dialects.builtin import (
-    I1,
-    DenseArrayBase,
-    IndexType,
-    StringAttr,
-    UnitAttr,
-    VectorType,
-    i32,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
@@ -42,10 +34,10 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
     well, says of which formats the floats are that i8 stand for: "e4m3xe5m2".
     """
 
-    lhs = rhs = irdl.operand_def(VectorType)
-    acc = irdl.opt_operand_def(VectorType)
+    lhs = rhs = irdl.operand_def(builtin.VectorType)
+    acc = irdl.opt_operand_def(builtin.VectorType)
     layout_a = layout_b = layout_cd = irdl.opt_prop_def(_LAYOUT)
-    result = irdl.result_def(VectorType)
+    result = irdl.result_def(builtin.VectorType)
 
     assembly_format = (
         "$lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs) (`,` "
@@ -61,7 +53,7 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
         result_type: Attribute | None = None,
         a_unsigned: bool = False,
         b_unsigned: bool = False,
-        codes: StringAttr | None = None,
+        codes: builtin.StringAttr | None = None,
         **others: Any,
     ) -> None:
         chosen = result_type if acc is None else base.type_of(acc)
@@ -70,25 +62,29 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
         super().__init__(lhs, rhs, acc, chosen, **others)
         signs = {"a_unsigned": a_unsigned, "b_unsigned": b_unsigned}
         self.attributes |= {
-            name: UnitAttr() for name, is_set in signs.items() if is_set
+            name: builtin.UnitAttr() for name, is_set in signs.items() if is_set
         }
         if codes is not None:
             self.attributes["codes"] = codes
 
     @property
     def unsigned(self) -> tuple[bool, bool]:
-        """Whether the integers of a, and of b, have no sign."""
+        """Whether the integers of a, and those of b, are unsigned."""
         return "a_unsigned" in self.attributes, "b_unsigned" in self.attributes
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The formats of a and b, where they are codes of floats; else none."""
+        """The formats of a and b if they are codes of floats; otherwise ()."""
         found = self.attributes.get("codes")
-        return tuple(found.data.split("x")) if isinstance(found, StringAttr) else ()
+        return (
+            tuple(found.data.split("x"))
+            if isinstance(found, builtin.StringAttr)
+            else ()
+        )
 
     @property
     def packed(self) -> bool:
-        """Whether rows of b come in groups (VNNI)."""
+        """Whether rows of b are packed in groups (VNNI)."""
         return base.vector_type(self.rhs).get_num_dims() == 3
 
     def verify_(self) -> None:
@@ -103,14 +99,14 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
         wanted = elements_per_word(a.element_type)
         fits = not self.packed or (wanted > 1 and b.get_shape()[2] == wanted)
         base.check(fits, "rows come in groups of {}, found {}", wanted, b)
-        fits = not any(self.unsigned) or result.element_type == i32
+        fits = not any(self.unsigned) or result.element_type == builtin.i32
         base.check(fits, "only integers can be unsigned")
 
 
 def _result_shape(
-    a: VectorType[Attribute], b: VectorType[Attribute]
+    a: builtin.VectorType[Attribute], b: builtin.VectorType[Attribute]
 ) -> tuple[int, int]:
-    """Rows of a and columns of b, which must agree on what is summed over."""
+    """Return rows of a and columns of b, after a check of the inner dimension."""
     shape, other = a.get_shape(), b.get_shape()
     fits = len(shape) == 2 and len(other) in (2, 3)
     base.check(fits, f"a has rank 2, b 2 or 3, found {a} and {b}")
@@ -123,20 +119,20 @@ def _result_shape(
 
 
 class PrintOp(RecordOp, name="xegpu_x.print"):
-    """`xetile.print` of scalars and fragments: `gpu.printf` knows no vectors."""
+    """`xetile.print` of scalars and fragments; `gpu.printf` cannot print vectors."""
 
     arguments = irdl.var_operand_def()
 
 
 class AssertOp(RecordOp, name="xegpu_x.assert"):
-    """`xetile.assert`: the text of `cf.assert` has no values in it."""
+    """`xetile.assert`; the text of `cf.assert` cannot have values in it."""
 
-    condition = irdl.operand_def(I1)
+    condition = irdl.operand_def(builtin.I1)
     arguments = irdl.var_operand_def()
 
 
 def mem_desc_type(value: base.Value) -> MemDescType:
-    """The type of a matrix in shared memory; a TypeError if ``value`` is none."""
+    """Return the type of a matrix in shared memory, or raise TypeError."""
     found = base.type_of(value)
     if not isinstance(found, MemDescType):
         raise TypeError(f"expected a matrix in shared memory, found {found}")
@@ -144,7 +140,7 @@ def mem_desc_type(value: base.Value) -> MemDescType:
 
 
 class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc", traits=[Pure()]):
-    """A static memref of shared memory (space 3), seen as a matrix of any elements."""
+    """View a static memref of shared memory (space 3) as a matrix of any elements."""
 
     source = irdl.operand_def()
     mem_desc = irdl.result_def(MemDescType)
@@ -163,20 +159,22 @@ class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc", traits=[Pure()]):
 
 
 class _MatrixOp(XetlOp):
-    """A block of a matrix; with ``subgroup_block_io`` it goes by one block message."""
+    """Base class of accesses to a block of a matrix in shared memory.
+
+    With ``subgroup_block_io`` one block message moves the block.
+    """
 
     mem_desc = irdl.operand_def(MemDescType)
-    offsets = irdl.var_operand_def(IndexType)
-    const_offsets = irdl.prop_def(DenseArrayBase)
-    subgroup_block_io = irdl.opt_prop_def(UnitAttr)
+    offsets = irdl.var_operand_def(builtin.IndexType)
+    const_offsets = irdl.prop_def(builtin.DenseArrayBase)
+    subgroup_block_io = irdl.opt_prop_def(builtin.UnitAttr)
     layout = irdl.opt_prop_def(LayoutAttr | SliceAttr)
 
     mixed_offsets = base.MixedList("offsets", "const_offsets")
     """Row and column of the block."""
 
     def verify_block(self, block: Attribute) -> None:
-        """Check offsets, and that the block fits the matrix."""
-        self.verify_lists()
+        """Check that there are enough offsets, and that the block fits the matrix."""
         matrix, shape = mem_desc_type(self.mem_desc), base.shape_of(block)
         count, rank = len(self.mixed_offsets), len(matrix.shape)
         base.check(count == rank, "{} offsets for a matrix {}", count, matrix)
@@ -192,7 +190,7 @@ _MATRIX = "$mem_desc `` custom<DynamicIndexList>($offsets, $const_offsets)"
 
 
 class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix", traits=[MemoryReadEffect()]):
-    """A block of a matrix in shared memory."""
+    """Load a block of a matrix in shared memory."""
 
     value = irdl.result_def()
 
@@ -206,12 +204,12 @@ class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix", traits=[MemoryReadEffect
 
 
 class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix", traits=[MemoryWriteEffect()]):
-    """Write a block of a matrix in shared memory."""
+    """Store a block of a matrix in shared memory."""
 
     # In the order of the text: those of a base class would come last.
     value = irdl.operand_def()
     mem_desc = irdl.operand_def(MemDescType)
-    offsets = irdl.var_operand_def(IndexType)
+    offsets = irdl.var_operand_def(builtin.IndexType)
 
     assembly_format = (
         f"$value `,` {_MATRIX} prop-dict attr-dict `:` "

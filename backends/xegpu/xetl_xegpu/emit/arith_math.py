@@ -1,12 +1,13 @@
-"""Emission of `arith` and `math` where SPIR-V needs something else than a CPU.
+"""Emission of those `arith` and `math` operations that SPIR-V needs in another form.
 
-* SPIR-V's booleans are no numbers.
-* `fmin` and `fmax` prefer numbers to NaN.
+* SPIR-V's booleans are not numbers.
+* `fmin` and `fmax` return the number if the other operand is NaN.
 
-`math` calls the functions of OpenCL C, whose accuracy is the language's. Full profile,
-OpenCL C 3.0, table "Relative error as ULPs": at most 5 for what the language has, 16
-for erf and pow; exp 3. Divisions and roots: see `quotient`. The error function of f32
-is written out: that of Intel's compiler reads a table in memory for each element.
+`math` calls the functions of OpenCL C, and the language promises their accuracy. Full
+profile, OpenCL C 3.0, table "Relative error as ULPs": at most 5 for the functions of
+the language, but 16 for erf and pow, and 3 for exp. For divisions and roots see
+`quotient`. The error function of f32 is written out here, because the function of
+Intel's compiler reads a table in memory for each element.
 """
 
 from __future__ import annotations
@@ -16,21 +17,10 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from xetl.codegen import arith as core
+from xetl.codegen import types
 from xetl.codegen.arith import emits_in_f32, narrow
 from xetl.codegen.emitter import Emit, splat
 from xetl.codegen.math import FUNCTIONS
-from xetl.codegen.types import (
-    F32,
-    I1,
-    I8,
-    I32,
-    Type,
-    Value,
-    is_narrow_float,
-    like,
-    llvm_type,
-    repeated,
-)
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.dialects.upstream import arith, math
 from xetl_xegpu.emit.builtins import function
@@ -45,13 +35,15 @@ _KINDS = {
 }
 
 
-def is_bool(type_: Type) -> bool:
-    """Whether it is of booleans, one or a vector."""
-    return getattr(type_, "element", type_) == I1
+def is_bool(type_: types.Type) -> bool:
+    """Whether a type is a boolean or a vector of booleans."""
+    return getattr(type_, "element", type_) == types.I1
 
 
 def _combining(kind: str) -> Emit:
-    def compute(em: KernelEmitter, left: Value, right: Value) -> Value:
+    def compute(
+        em: KernelEmitter, left: types.Value, right: types.Value
+    ) -> types.Value:
         if kind != "sub":
             return combine(em, kind, left, right)
         same = em.builder.xor if is_bool(left.type) else em.builder.sub
@@ -64,25 +56,20 @@ def _combining(kind: str) -> Emit:
 
 
 def _cmpi(em: KernelEmitter, op: arith.CmpiOp) -> None:
-    """Booleans are ordered as numbers of one bit."""
+    """Compare integers; booleans are ordered as numbers of one bit."""
     b, predicate = em.builder, op.predicate_name
     left, right = em.all(op.operands)
     if is_bool(left.type) and predicate not in ("eq", "ne"):
-        wide = like(left.type, I8)
+        wide = types.like(left.type, types.I8)
         extend = b.sext if predicate.startswith("s") else b.zext
         left, right = extend(left, wide), extend(right, wide)
-    is_signed = predicate.startswith("s") or predicate in ("eq", "ne")
-    compare = b.icmp_signed if is_signed else b.icmp_unsigned
-    em.set(op.result, compare(_SIGNS[predicate[-2:]], left, right))
-
-
-_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+    em.set(op.result, core.compare_integers(em, predicate, left, right))
 
 
 def _select(em: KernelEmitter, op: arith.SelectOp) -> None:
-    """A single condition is spread: old SPIR-V has no other choice of vectors."""
+    """Broadcast a scalar condition: old SPIR-V selects vectors only by a vector."""
     condition, one, other = em.all(op.operands)
-    if is_vector(one) and condition.type == I1:
+    if is_vector(one) and condition.type == types.I1:
         condition = splat(em.builder, condition, one.type.count)
     em.set(op.result, em.builder.select(condition, one, other))
 
@@ -91,7 +78,7 @@ def _select(em: KernelEmitter, op: arith.SelectOp) -> None:
 
 
 def _int_to_float(name: str) -> Emit:
-    """To the narrow floats without f64, which not every device has."""
+    """Convert to narrow floats without f64, because not every device has f64."""
     plain = core.TABLE[{"sitofp": arith.SitofpOp, "uitofp": arith.UitofpOp}[name]]
 
     def emit(em: KernelEmitter, op: Operation) -> None:
@@ -100,43 +87,43 @@ def _int_to_float(name: str) -> Emit:
         if width == 1:
             _bool_to_float(em, op, -1.0 if name == "sitofp" else 1.0)
             return
-        if not is_narrow_float(op.results[0].type) or width > I32.width:
+        if not types.is_narrow_float(op.results[0].type) or width > types.I32.width:
             plain(em, op)
             return
         convert = getattr(em.builder, name)
         exact = source
-        if width == I32.width:
+        if width == types.I32.width:
             exact = core.shortened(em.builder, source, 8, 23, name == "uitofp")
-        wide = convert(exact, like(source.type, F32))
+        wide = convert(exact, types.like(source.type, types.F32))
         em.set(op.results[0], narrow(em, wide, op.results[0].type))
 
     return emit
 
 
 def _bool_to_float(em: KernelEmitter, op: Operation, one: float) -> None:
-    """By a choice: LLVM's backend stops at conversions of vectors of booleans."""
+    """Convert by a select: LLVM's backend aborts on conversions of boolean vectors."""
     type_ = op.results[0].type
-    lowered = llvm_type(type_)
-    is_narrow = is_narrow_float(type_)
+    lowered = types.llvm_type(type_)
+    is_narrow = types.is_narrow_float(type_)
     wide = core.with_f32_type(lowered) if is_narrow else lowered
-    numbers = (repeated(wide, one), repeated(wide, 0.0))
+    numbers = (types.repeated(wide, one), types.repeated(wide, 0.0))
     chosen = em.builder.select(em.get(op.operands[0]), *numbers)
     em.set(op.results[0], narrow(em, chosen, type_) if is_narrow else chosen)
 
 
 def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
-    """To booleans by a comparison: LLVM's backend stops at vectors of them."""
+    """Truncate to booleans by a comparison: LLVM's backend aborts on their vectors."""
     (source,) = em.all(op.operands)
-    b, lowered = em.builder, llvm_type(op.result.type)
+    b, lowered = em.builder, types.llvm_type(op.result.type)
     if not is_bool(lowered):
         em.set(op.result, b.trunc(source, lowered))
         return
-    last = b.and_(source, repeated(source.type, 1))
-    em.set(op.result, b.icmp_signed("!=", last, repeated(source.type, 0)))
+    last = b.and_(source, types.repeated(source.type, 1))
+    em.set(op.result, b.icmp_signed("!=", last, types.repeated(source.type, 0)))
 
 
 def _function(name: str) -> Emit:
-    def compute(em: KernelEmitter, *args: Value) -> Value:
+    def compute(em: KernelEmitter, *args: types.Value) -> types.Value:
         type_ = opencl_type(args[0].type)
         return em.call(function(name, type_, *[type_] * len(args)), args)
 
@@ -147,31 +134,34 @@ _ERF_NEAR = (
     *(-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1),
     *(-3.76125336e-1, 1.28379166e-1),
 )
-"""erf(x) / x - 1 by powers of x**2, from the highest, for sizes up to `_ERF_BORDER`."""
+"""erf(x) / x - 1 as a polynomial in x**2, highest power first, for |x| up to
+`_ERF_BORDER`."""
 _ERF_FAR = (
     *(-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2),
     *(-1.06777877e-1, -6.34846687e-1, -1.128717512),
 )
-"""log(1 - erf(x)) / x by powers of x, from the highest, for larger sizes."""
+"""log(1 - erf(x)) / x as a polynomial in x, highest power first, for larger |x|."""
 _ERF_BORDER = 475 / 512
 _LOG2_E = 1.4426950408889634
 
 
-def erf_of_f32(em: KernelEmitter, x: Value) -> Value:
-    """Erf of f32, numbers or vectors; within 2 ulp where exp2 is.
+def erf_of_f32(em: KernelEmitter, x: types.Value) -> types.Value:
+    """Compute erf of an f32 or a vector of f32, within 2 ulp if exp2 is that exact.
 
-    Source: N. Juffa, "Efficient and accurate implementation of erff()", a polynomial
-    near 0 and one minus a power of e further out. 20 instructions on pvc.
+    Source: N. Juffa, "Efficient and accurate implementation of erff()": a polynomial
+    near 0, and one minus a power of e for larger |x|. 20 instructions on pvc.
     """
     b = em.builder
 
-    def number(value: float) -> Value:
-        return repeated(x.type, value)
+    def number(value: float) -> types.Value:
+        return types.repeated(x.type, value)
 
-    def call(name: str, *args: Value) -> Value:
+    def call(name: str, *args: types.Value) -> types.Value:
         return em.intrinsic(f"llvm.{name}.{core.suffix(x.type)}", x.type, args)
 
-    def polynomial(start: Value, coefficients: Sequence[float], at: Value) -> Value:
+    def polynomial(
+        start: types.Value, coefficients: Sequence[float], at: types.Value
+    ) -> types.Value:
         for each in coefficients:
             start = call("fma", start, at, number(each))
         return start
@@ -188,16 +178,16 @@ def erf_of_f32(em: KernelEmitter, x: Value) -> Value:
     type_ = opencl_type(x.type)
     exp2 = function("exp2", type_, type_)
     rest = b.fsub(number(1.0), em.call(exp2, [b.fmul(power, size)]))
-    # Not `copysign`, which takes a sign away first that the rest has not.
-    bits = like(x.type, I32)
-    sign = b.and_(b.bitcast(x, bits), repeated(bits, -(1 << 31)))
+    # `copysign` would first clear the sign of `rest`, which is never negative.
+    bits = types.like(x.type, types.I32)
+    sign = b.and_(b.bitcast(x, bits), types.repeated(bits, -(1 << 31)))
     outer = b.bitcast(b.or_(b.bitcast(rest, bits), sign), x.type)
     is_far = b.fcmp_ordered(">", size, number(_ERF_BORDER))
     return b.select(is_far, outer, near)
 
 
-def _erf(em: KernelEmitter, x: Value) -> Value:
-    if getattr(x.type, "element", x.type) == F32:
+def _erf(em: KernelEmitter, x: types.Value) -> types.Value:
+    if getattr(x.type, "element", x.type) == types.F32:
         return erf_of_f32(em, x)
     type_ = opencl_type(x.type)
     return em.call(function("erf", type_, type_), [x])

@@ -1,12 +1,12 @@
-"""Calls that become inline assembly, for what no function of OpenCL C does.
+"""Calls that become inline assembly, for operations that OpenCL C has no function for.
 
-Of words of 32 bits that a message transposed, products take all lower halves, and all
-upper ones. Intel's compiler moves those of a word by an instruction of 16 lanes; one of
-32 does two words, whose halves then stand one behind the other.
+Products need all lower halves, and all upper halves, of 32-bit words that a message has
+transposed. Intel's compiler moves the halves of one word with an instruction of 16
+lanes. An instruction of 32 lanes moves those of two words, one after the other.
 [measured] ocloc 26.27, a GEMM of bf16 with A transposed: see docs/gpu.md, "Bars".
 
-LLVM's SPIR-V backend has no inline assembly of vectors. So kernels call a function that
-nobody defines, and here its declaration becomes the assembly, of the same number.
+LLVM's SPIR-V backend has no inline assembly with vectors. So kernels call an undefined
+function, and this module replaces its declaration by the assembly, with the same id.
 
 Sources: SPV_INTEL_inline_assembly; Intel Graphics Compiler, documentation/visa.
 """
@@ -26,11 +26,11 @@ from xetl_xegpu.emit.emitter import KernelEmitter, Table
 from xetl_xegpu.emit.spirv_words import Instruction, instructions, text_of
 
 _WORDS = 8
-"""Of a lane; each is a register of 16 lanes."""
+"""Words of a lane; each is a register of 16 lanes."""
 
 
 def _shuffle(em: KernelEmitter, op: vector.ShuffleOp) -> None:
-    """Every second half of eight words by assembly, all else as LLVM has it."""
+    """Emit the choice of one half of eight words as assembly, all else by the core."""
     words, order = op.operands[0].owner, ints_of(op.mask)
     are_halves = (
         isinstance(words, vector.BitcastOp)
@@ -49,7 +49,7 @@ TABLE: Table = {vector.ShuffleOp: _shuffle}
 
 
 def _code(first: int) -> str:
-    """A result of 4 registers; $1 are 8, looked at as halves."""
+    """Return the assembly: $0 is the result of 4 registers, $1 has 8, as halves."""
     moves = [
         f"mov (M1_NM, 32) X({n},0)<1> W({2 * n},{first})<2;1,0>"
         for n in range(_WORDS // 2)
@@ -72,7 +72,7 @@ _ASM_CAPABILITY, _ASM_TARGET, _ASM, _ASM_CALL = 5606, 5609, 5610, 5611
 
 
 def in_module(module: bytes) -> bytes:
-    """A module of SPIR-V with the assembly of what it declares."""
+    """Return a module of SPIR-V with the declarations replaced by the assembly."""
     found = list(instructions(module))
     named = [each.operands for each in found if each.opcode == _NAME]
     texts = {number: text_of(words) for number, *words in named}
@@ -110,7 +110,7 @@ def in_module(module: bytes) -> bytes:
 
 
 def _words(text: str) -> list[int]:
-    """A string as operands: bytes, and 1 to 4 zeros."""
+    """Return a string as operands: its bytes, and 1 to 4 zeros."""
     data = text.encode()
     data += b"\0" * (4 - len(data) % 4)
     return list(struct.unpack(f"<{len(data) // 4}I", data))
@@ -125,7 +125,7 @@ _DECLARED = r"^\s*{} = OpFunction (%\d+) None (%\d+)\n(?:.*\n)*?\s*OpFunctionEnd
 
 
 def in_text(text: str) -> str:
-    """The same of the text of a module."""
+    """Return the text of a module with the declarations replaced by the assembly."""
     named = re.findall(r'OpName (%\d+) "(\w+)"', text)
     codes = {number: _CODES[name] for number, name in named if name in _CODES}
     if not codes:
@@ -149,7 +149,7 @@ def in_text(text: str) -> str:
 
 
 def _before(line: str, lines: list[str], text: str) -> str:
-    """Lines put before the first one that begins so."""
+    """Return the text with lines inserted before the first match of ``line``."""
     found = re.search(f"^{line}", text, re.MULTILINE)
     assert found is not None
     new = "".join(f"\t{each}\n" for each in lines)

@@ -1,15 +1,14 @@
-"""Emission of blocks of memory and of matrices: by calls of builtins, or by lanes.
+"""Emission of block accesses and matrix products: by calls of builtins, or by lanes.
 
-A load goes through private memory, out of which its items come in vectors of 8: SPIR-V
-has none longer than 16. Where Intel's builtins are emulated, functions take and give 8
-items, narrow ones as words of 32 bits, and there is no memory between: OpenCL's driver
-for CPUs runs 16 lanes at once, each of which would read its own, word by word.
+A load writes private memory, and its items are read from there in vectors of 8, because
+SPIR-V has no vectors longer than 16. If Intel's builtins are emulated, functions take
+and return 8 items, narrow ones as words of 32 bits, without private memory: OpenCL's
+driver for CPUs runs 16 lanes at once, and each would read its own memory word by word.
 
-Blocks that lanes move on GPUs are written element by element, in a line, without loops
-and private memory: what a lane holds goes to registers as it comes, and rows and
-columns are looked at once each.
-Processors get the functions of `emulation`, which their driver builds faster; both mean
-the same (`test_by_lanes.py`).
+On GPUs, lanes move blocks by straight-line code for each element, without loops and
+private memory: elements are loaded to registers, and each row and column is checked
+once. CPUs get the functions of `emulation`, which their driver builds faster; the
+results are the same (`test_by_lanes.py`).
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
 from xetl_xegpu.simt.block_ops import PIECE, BlockOp
 
 _MANY = 1 << 12
-"""More rows and columns than a block has; its square has no sign."""
+"""More rows and columns than a block has; its square is a positive i32."""
 
 
 def load_by_lanes(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
-    """All pieces of a block."""
+    """Load all pieces of a block by lanes."""
     elements = _Elements(em, op)
     numbers = range(op.shape.items)
     for start, piece in zip(numbers[::PIECE], op.pieces):
@@ -47,7 +46,7 @@ def load_by_lanes(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
 
 
 def store_by_lanes(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
-    """The one piece of a block."""
+    """Store a block by lanes; it is one piece."""
     b, shape, value = em.builder, op.shape, em.get(op.value)
     elements = _Elements(em, op)
     narrow, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
@@ -56,8 +55,8 @@ def store_by_lanes(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
         addresses, mask = elements.at(number)
         for part, address in enumerate(addresses):
             shift = whole(part * shape.bits)
-            own = b.and_(mask, whole((1 << shape.bits) - 1 << part * shape.bits))
-            inside = b.icmp_unsigned("!=", own, whole(0))
+            bits = b.and_(mask, whole((1 << shape.bits) - 1 << part * shape.bits))
+            inside = b.icmp_unsigned("!=", bits, whole(0))
             with b.if_then(allowed(em, inside)):
                 at = b.inttoptr(address, GLOBAL)
                 piece = b.trunc(b.lshr(item, shift), narrow)
@@ -65,7 +64,7 @@ def store_by_lanes(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
 
 
 def _item(elements: _Elements, number: int) -> Value:
-    """An item of a lane: one element, or some side by side."""
+    """Return an item of a lane: one element, or several side by side."""
     b, shape = elements.em.builder, elements.shape
     element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
     addresses, mask = elements.at(number)
@@ -77,11 +76,11 @@ def _item(elements: _Elements, number: int) -> Value:
 
 
 class _Elements:
-    """Where the elements of a block are, and which of them lie inside.
+    """The addresses of a block's elements, and masks of those inside the matrix.
 
-    Rows, the same in all lanes, are computed by a lane each; of a block that is
-    transposed, columns are. For an element outside a lane reads one that is inside, or
-    the status words if the matrix has none, and masks what it read.
+    Rows (columns of a transposed block) are the same in all lanes; each is computed by
+    one lane and shuffled. For an element outside, a lane reads one that is inside, or
+    the status words if there is none, and masks the result.
     """
 
     def __init__(self, em: KernelEmitter, op: BlockOp) -> None:
@@ -92,12 +91,13 @@ class _Elements:
         )
         b, size = em.builder, I64(op.shape.bits // 8)
         step = size if op.step is None else em.get(op.step)
-        # In elements: the bytes of a place far to the right might wrap around.
+        # In elements, because the byte offset of a far column might overflow.
         columns = b.udiv(width, size)
         is_some = b.icmp_signed("!=", b.mul(height, columns), I64(0))
         base = b.select(is_some, base, em.status_words())
-        # Along a loop a tile moves to other rows, or columns of a transposed matrix. If
-        # the others hang on them, they are not computed before the loop, and kept.
+        # In a loop the position usually changes along the first of the two axes. A
+        # load's second axis depends on it by ``is_some``: if it were hoisted out of the
+        # loop, it would occupy registers there.
         lines = list[Sequence[Value]]()
         axes = (pitch, y, height), (step, x, columns)
         for axis in axes if op.step is None else axes[::-1]:
@@ -110,31 +110,35 @@ class _Elements:
         each, either = (parts, 1) if op.shape.mode == "transform" else (1, parts)
 
         @cache
-        def sixteen(first: int) -> list[Value]:
+        def rows_by_lane(first: int) -> list[Value]:
             *distances, mask = self._line(across, each, first * each)
             return [*(b.add(base, distance) for distance in distances), mask]
 
         @cache
-        def same(number: int) -> list[Value]:
+        def row(number: int) -> list[Value]:
             lane = number % SUBGROUP_SIZE
-            return [shuffle(em, each, I32(lane)) for each in sixteen(number - lane)]
+            values = rows_by_lane(number - lane)
+            return [shuffle(em, each, I32(lane)) for each in values]
 
-        self._same = same
-        self._own = cache(partial(self._line, along, either))
+        self._row = row
+        self._column = cache(partial(self._line, along, either))
 
     def at(self, item: int) -> tuple[Sequence[Value], Value]:
-        """Addresses of the parts of an item, and a mask of those that lie inside."""
+        """Return the addresses of an item's parts, and a mask of those inside."""
         b, shape = self.em.builder, self.shape
         block, number = divmod(item, shape.items // shape.count)
-        *there, one = self._same(number)
-        *here, other = self._own(block * shape.columns)
-        return [b.add(*each) for each in product(there, here)], b.and_(one, other)
+        *rows, row_mask = self._row(number)
+        *columns, column_mask = self._column(block * shape.columns)
+        addresses = [b.add(*each) for each in product(rows, columns)]
+        return addresses, b.and_(row_mask, column_mask)
 
     def _line(self, of: Sequence[Value], parts: int, first: int) -> list[Value]:
-        """Of each lane ``parts`` rows or columns, those of lane 0 from ``first`` on.
+        """Compute ``parts`` rows or columns of each lane, from ``first`` on in lane 0.
 
-        Distances in bytes, those of lines outside as of the first inside, and a mask of
-        an item, ones where it lies inside: of flags a thread has eight.
+        Returns:
+            Distances in bytes (lines outside have that of the first line inside), and a
+            mask of an item with ones inside. The mask is an integer, because a thread
+            has only eight flags.
         """
         step, start, least, count = of
         b, bits = self.em.builder, self.shape.bits
@@ -146,7 +150,7 @@ class _Elements:
             behind = b.sub(index, least)
             before_end = b.and_(b.sub(behind, count), b.not_(behind))
             inside = b.ashr(before_end, I32(31))
-            # Nothing is stored outside, so what the address is does not matter.
+            # A store writes nothing outside, so it needs no valid address there.
             near = b.add(least, b.and_(behind, inside)) if self._reads else index
             distances.append(b.mul(b.add(start, b.zext(near, I64)), step))
             ones = (1 << bits) - 1 << bits * part if parts > 1 else -1
@@ -156,7 +160,7 @@ class _Elements:
     def _inside(
         self, step: Value, start: Value, extent: Value, is_some: Value
     ) -> Sequence[Value]:
-        """Step, where a block starts, its first line inside, and how many are: or 0."""
+        """Return step, start, first line inside and count of lines inside, or zeros."""
         b = self.em.builder
 
         def limited(number: Value) -> Value:
@@ -172,7 +176,7 @@ class _Elements:
 
 
 def is_straight(op: BlockOp) -> bool:
-    """Whether each item of a lane is of one row, or one column if it is transposed."""
+    """Whether each item of a lane is in one row, or in one column if transposed."""
     shape = op.shape
     if shape.mode == "transpose":
         return shape.rows == SUBGROUP_SIZE
@@ -180,7 +184,7 @@ def is_straight(op: BlockOp) -> bool:
 
 
 def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Value]:
-    """Address, width and pitch in bytes, height, (x, y), and the step if any."""
+    """Return address, width and pitch in bytes, height, (x, y), and the step if any."""
     b = em.builder
     given = [SSAValue.get(v) for v in op.surface if v is not None]
     base, *numbers = em.all(given)
@@ -197,11 +201,11 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Value]:
 
 
 def _send(em: KernelEmitter, op: BlockOp, access: Access, *moved: Value) -> Value:
-    """Move the block by a message, or by ours where there is none, or none may be.
+    """Move the block by a message, or by a function of ours that emulates it.
 
     Args:
-        moved: private memory; where Intel's functions are emulated the value that is
-            stored, or the number of the first item of a piece that is loaded.
+        moved: private memory; if Intel's functions are emulated, the stored value, or
+            the number of the first item of the piece to load.
     """
     operands = [*_surface(em, op, "store" if access == "store" else "load")]
     is_value = em.device.emulated and access != "prefetch"
@@ -220,11 +224,12 @@ def _send(em: KernelEmitter, op: BlockOp, access: Access, *moved: Value) -> Valu
 
 
 def _in_a_line(em: KernelEmitter, op: BlockOp) -> bool:
-    """Whether lanes move this block, and each element by an instruction of its own.
+    """Whether lanes move this block by straight-line code.
 
-    Of a row of single elements, four arrays of 8,192 columns, the addresses would be
-    kept for all arrays: 5 KB spilled.  Nor where values alone fill the registers: the
-    addresses of 256 rows of 128 halves took more memory than a thread has.
+    Rows of single elements use a function: with four arrays of 8,192 columns, the
+    addresses of all arrays were live at once, and 5 KB spilled. So does a kernel whose
+    values fill the registers: the addresses of 256 rows of 128 halves took more memory
+    than a thread has.
     """
     is_wanted = op.by_lanes is not None and not (em.device.emulated or em.spills)
     return is_wanted and op.shape.items > 1 and is_straight(op)
@@ -256,7 +261,7 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
 
 
 def _set_pieces(em: KernelEmitter, op: simt.BlockLoadOp, items: Value) -> None:
-    """The pieces of all items: each a part of a vector of them."""
+    """Set the pieces of a load to parts of the vector of all items."""
     for number, piece in enumerate(op.pieces):
         part = items
         if len(op.pieces) > 1:
@@ -286,7 +291,7 @@ def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
 
 
 def _in_words(b: ScalarBuilder, value: Value, shape: BlockShape) -> Value:
-    """A value of narrow items as `builtins.by_value` has it."""
+    """Return a value of narrow items as words, in the form of `builtins.by_value`."""
     count, rest = divmod(shape.item_bits * shape.items, I32.width)
     if rest or shape.item_bits >= I32.width:
         return value
@@ -297,7 +302,7 @@ def _in_words(b: ScalarBuilder, value: Value, shape: BlockShape) -> Value:
 def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
     if payloads.shares_payload(em, op):
         payloads.prefetch(em, op)
-    elif op.by_lanes is None:  # it is a hint
+    elif op.by_lanes is None:  # a prefetch by lanes is dropped: it is only a hint
         _send(em, op, "prefetch")
 
 

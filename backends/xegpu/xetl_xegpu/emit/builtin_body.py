@@ -1,4 +1,4 @@
-"""The body of a function that stands for a builtin, while it is written."""
+"""Helpers that write the LLVM IR of a function that replaces a builtin."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ class Body:
     """The body of a function that is being written.
 
     Attributes:
-        builder: where the next instruction goes.
-        room: words of the log.
+        builder: inserts instructions at the current position.
+        builtin: the function that the body replaces.
+        room: capacity of the log in words.
     """
 
     builder: Builder
@@ -26,7 +27,7 @@ class Body:
 
     @property
     def arguments(self) -> Sequence[Value]:
-        """Of the function."""
+        """The arguments of the function."""
         return self.builder.function.args
 
     def call(self, builtin: Builtin, operands: Sequence[Value]) -> Value:
@@ -43,16 +44,21 @@ class Body:
         return self.call(function("get_group_id", "ulong", "uint"), [I32(axis)])
 
     def broadcast(self, value: Value, lane: Value) -> Value:
-        """An i32 as a lane has it, the same one for all."""
+        """Broadcast an i32 from one lane; ``lane`` must be the same in all lanes."""
         builtin = function("sub_group_broadcast", "uint", "uint", "uint")
         return self.call(builtin, [value, lane])
 
     @contextmanager
     def loop(self, count: int, *, is_unrolled: bool = True) -> Generator[Value]:
-        """For i below ``count``, an i32; nothing is carried.
+        """Write a loop over i32 numbers below ``count``, without loop-carried values.
 
-        [measured] intel-opencl-rt 2026.2 unrolls where it knows the count: a product of
-        bytes took 3 s to build, not 0.8. Workgroups have numbers below 2^48.
+        Args:
+            count: the number of iterations.
+            is_unrolled: whether the driver may unroll the loop. If not, the loop ends
+                at ``count + (group id >> 48)``: group ids are below 2^48.
+
+        [measured] intel-opencl-rt 2026.2 unrolls a loop of known count: a product of
+        bytes then took 3 s to build, otherwise 0.8 s.
         """
         b = self.builder
         end = I32(count)
@@ -74,13 +80,14 @@ class Body:
         """Write a record of `xetl.runtime.log`, if there is room for it.
 
         Args:
-            status: address of the log; what is no log begins with 0 and is left alone.
-            number: of the operation in it, i32.
-            values: what it says, i64.
+            status: address of the log. Memory that is not a log begins with 0, and
+                nothing is written to it.
+            number: i32, the number of the operation in the log.
+            values: i64, the numbers to report.
         """
         name = f"xetl_report_{len(values)}"
         found = self.builder.module.globals.get(name)
-        if found is None:  # else each function that looks would have a copy
+        if found is None:  # one function for all: no copy in each function that checks
             types = [I64, I32, *[I64] * len(values)]
             type_ = ll.FunctionType(ll.VoidType(), types)
             found = ll.Function(self.builder.module, type_, name)
@@ -90,8 +97,8 @@ class Body:
             builder = ll.IRBuilder(found.append_basic_block("entry"))
             replace(self, builder=builder)._write_record(*found.args)
             builder.ret_void()
-        given = [status, number, *values]
-        self.builder.call(found, given, cconv="spir_func")
+        operands = [status, number, *values]
+        self.builder.call(found, operands, cconv="spir_func")
 
     def _write_record(self, status: Value, number: Value, *values: Value) -> None:
         b = self.builder

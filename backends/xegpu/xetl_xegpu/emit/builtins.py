@@ -1,9 +1,10 @@
-"""The functions that kernels call: which there are, and what they are called.
+"""The functions that kernels may call, and their names in SPIR-V modules.
 
-Blocks of memory and of matrices are Intel's extensions of OpenCL C; the rest is OpenCL
-C itself. Whoever emits a call asks here for a `Builtin`, so a name that compilers do
-not know (they would leave a call of nothing) cannot come up: its parts are looked up in
-`xetl.devices`, and `spirv_limits` refuses every other symbol.
+Functions on blocks of memory and of matrices are Intel's extensions of OpenCL C; the
+others belong to OpenCL C itself. Code that emits a call gets a `Builtin` here. This
+module looks up the parts of a name in `xetl.devices`, and `spirv_limits` refuses every
+other symbol. So no module has a name that compilers do not know; they would not report
+such a call, and leave it undefined.
 
 Sources: cl_intel_subgroup_2d_block_io, cl_intel_subgroup_matrix_multiply_accumulate
 (and its tf32 and bf16 forms as MLIR 22's XeVM emits them), cl_intel_subgroups,
@@ -31,15 +32,16 @@ EXTENSIONS = (
     "SPV_INTEL_cache_controls",
     "SPV_INTEL_tensor_float32_conversion",
 )
-"""What modules may use beyond SPIR-V itself; all drivers of the devices have it."""
+"""The extensions of SPIR-V that modules may use; all drivers of the devices have them.
+"""
 
 
 @dataclass(frozen=True)
 class Product:
-    """What a matrix instruction does: C(rows, 16) + A(rows, depth) @ B(depth, 16).
+    """A matrix instruction: C(rows, 16) + A(rows, depth) @ B(depth, 16).
 
-    ``a`` and ``b`` are f16, bf16, tf32, i8, u8, e4m3 or e5m2; ``acc`` is f32, f16,
-    bf16 or i32.
+    The types ``a`` and ``b`` are f16, bf16, tf32, i8, u8, e4m3 or e5m2. The type
+    ``acc`` of C is f32, f16, bf16 or i32.
     """
 
     a: str
@@ -50,32 +52,33 @@ class Product:
 
     @property
     def bits(self) -> int:
-        """Of an element of A and B, as it lies in a register."""
+        """The bits of an element of A and B in a register."""
         return _BITS[self.a]
 
     @property
     def lanes(self) -> int:
-        """How many hold a row of A."""
+        """The number of lanes that hold a row of A."""
         return min(self.depth, SUBGROUP_SIZE)
 
 
 @dataclass(frozen=True)
 class Builtin:
-    """A function of OpenCL C.
+    """A function that kernels can call.
 
     Attributes:
-        name: as OpenCL C has it.
-        result: its type, as OpenCL C writes it.
-        parameters: likewise.
-        is_intel: whether devices of others lack it (`emulation` defines it).
-        block: the block that it moves, if it moves one.
-        access: how.
-        product: what it multiplies, if it is a product.
-        extension: of SPIR-V, what it becomes there if not a call.
-        is_ours: whether no device has it (`emulation` defines it for all).
-        has_step: whether it is told how far columns are apart.
-        reports: whether it is told where to write that hardware would refuse it.
-        is_mangled: whether a module names it with its types.
+        name: the name in OpenCL C.
+        result: the type of the result, as OpenCL C writes it.
+        parameters: the types of the parameters, as OpenCL C writes them.
+        is_intel: whether only Intel's devices have it (`emulation` defines it for
+            others).
+        block: the block of memory that it moves, or None.
+        access: whether it loads, stores or prefetches that block, or None.
+        product: the matrix product that it computes, or None.
+        extension: the extension of SPIR-V that it needs, or None.
+        is_ours: whether no device has it (`emulation` defines it for all devices).
+        has_step: whether a parameter gives the distance of columns in bytes.
+        reports: whether its last parameters say where it writes a report (the log).
+        is_mangled: whether its symbol contains its types.
     """
 
     name: str
@@ -93,17 +96,17 @@ class Builtin:
 
     @property
     def symbol(self) -> str:
-        """The name in a module."""
+        """The name of the function in a module."""
         return mangle(self.name, self.parameters) if self.is_mangled else self.name
 
     @property
     def has_memory(self) -> bool:
-        """Whether what it moves lies in private memory."""
+        """Whether it moves data from or to private memory."""
         return any(each.startswith("private") for each in self.parameters)
 
     @property
     def gives_items(self) -> bool:
-        """Whether it loads items of a block and gives them; see `by_value`."""
+        """Whether it loads items of a block and returns them; see `by_value`."""
         return self.block is not None and self.result != "void"
 
     @property
@@ -124,7 +127,7 @@ _MODES: dict[str, Access] = {
 
 
 def _require(device: Device, access: Access, shape: BlockShape) -> None:
-    """Refuse a block that the device cannot move at once."""
+    """Refuse a block that the device cannot move by one message."""
     messages = device.blocks_of(access, shape.bits)
     if shape.rows in messages.rows and shape.count in messages.counts.get(
         shape.columns, ()
@@ -134,10 +137,11 @@ def _require(device: Device, access: Access, shape: BlockShape) -> None:
 
 
 def _lanes_are_known(shape: BlockShape) -> bool:
-    """Whether it is written anywhere which lane holds what.
+    """Whether the documentation says which lane holds which elements of a block.
 
-    Rows are as wide as the subgroup, or narrower ones fill it evenly, each
-    block by itself; of bytes two make an item. Transposed, 16 rows become 16 columns.
+    Rows have one item for each lane, or several narrow rows of one block fill the
+    subgroup evenly. Two bytes make an item. A transposed block has 16 rows, which
+    become 16 columns.
     """
     if shape.mode == "transpose":
         return shape.rows == SUBGROUP_SIZE
@@ -154,13 +158,17 @@ _KINDS: dict[Access, str] = {
 
 
 def block_message(device: Device, access: Access, shape: BlockShape) -> Builtin:
-    """``intel_sub_group_2d_block_...``, of private memory; a prefetch has none.
+    """Return the builtin ``intel_sub_group_2d_block_...`` for a block.
+
+    It moves data from or to private memory; a prefetch has no such parameter.
 
     Args:
-        access: load, store or prefetch; how a load changes a block its shape says.
+        access: load, store or prefetch. The mode of the shape says whether a load
+            transforms or transposes the block.
 
     Raises:
-        InternalError: the device has no such message, or its lanes are not known.
+        InternalError: the device has no such message, or the distribution of the
+            elements over the lanes is not known.
     """
     if access == "load":
         access = _MODES[shape.mode]
@@ -172,17 +180,20 @@ def block_message(device: Device, access: Access, shape: BlockShape) -> Builtin:
         parameters = (*parameters, f"private {_UNSIGNED[shape.item_bits]}*")
     size = f"{shape.bits}b_{shape.rows}r{shape.columns}x{shape.count}c"
     name = f"intel_sub_group_2d_block_{_KINDS[access]}_{size}"
-    return _known(Builtin(name, "void", parameters, True, block=shape, access=access))
+    return _registered(
+        Builtin(name, "void", parameters, True, block=shape, access=access)
+    )
 
 
 _PAYLOAD = "private int*"
-"""Address payload: the register that says base, sizes, place and shape of a block."""
+"""Address payload: the register that holds base, sizes, position and shape of a block.
+"""
 
 
 def new_payload() -> Builtin:
-    """``createBlock2DAddressPayload``.
+    """Return the builtin ``createBlock2DAddressPayload``.
 
-    Parameters: base; width in bytes, height and pitch in bytes, each less 1; x, y;
+    Parameters: base; width in bytes, height, and pitch in bytes, each minus 1; x and y;
     columns, rows and number of blocks.
     """
     parameters = ("long", *["int"] * 8)
@@ -190,44 +201,45 @@ def new_payload() -> Builtin:
 
 
 def payload_mover(verb: Literal["set", "add"], axis: str) -> Builtin:
-    """Puts the block of a payload to another ``X`` or ``Y``, or so much further."""
+    """Return the builtin that sets the ``X`` or ``Y`` of a payload, or adds to it."""
     name = f"{verb}Block2DAddressPayloadBlock{axis}"
     return _of_payloads(name, "void", (_PAYLOAD, "int"))
 
 
 def payload_message(device: Device, access: Access, shape: BlockShape) -> Builtin:
-    """As `block_message`, by a payload.
+    """Return the builtin that does the same as `block_message`, by a payload.
 
-    Parameters: payload, columns and rows from there, items to store, caches.
+    Parameters: the payload, offsets in columns and rows, the items to store (a store
+    only), the cache hints.
     """
-    block_message(device, access, shape)  # whether there is such a message
+    block_message(device, access, shape)  # raises if the device has no such message
     items = _vector(_UNSIGNED[shape.item_bits], shape.items)
-    given, result = ((items,), "void") if access == "store" else ((), items)
+    stored, result = ((items,), "void") if access == "store" else ((), items)
     kind = "block_write_ap_" if access == "store" else "block_read_ap_"
     if access == "prefetch":
         kind, result = f"{kind}prefetch_", "void"
     mode = "" if shape.mode == "plain" else f"{shape.mode}_"
     size = f"u{shape.bits}_m{shape.rows}k{shape.columns}v{shape.count}"
-    parameters = (_PAYLOAD, "int", "int", *given, "int")
+    parameters = (_PAYLOAD, "int", "int", *stored, "int")
     return _of_payloads(f"{kind}{mode}{size}", result, parameters)
 
 
 def _of_payloads(name: str, result: str, parameters: tuple[str, ...]) -> Builtin:
     name = f"__builtin_IB_subgroup_{name}"
-    return _known(Builtin(name, result, parameters, True, is_mangled=False))
+    return _registered(Builtin(name, result, parameters, True, is_mangled=False))
 
 
 def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:
-    """What does the same as a message that loads or stores, for any surface.
+    """Return our function that loads or stores as a message does, for any surface.
 
-    Its numbers have 64 bits; base and pitch need no alignment. With ``has_step`` the
-    distance of two columns in bytes follows the place of the block; without, compilers
-    may see that columns lie side by side.
+    Its numbers have 64 bits; base and pitch need no alignment. With ``has_step`` a
+    parameter behind the position of the block gives the distance of two columns in
+    bytes. Without it, compilers can see that columns are contiguous.
     """
     ours = "xetl_by_lanes_strided" if has_step else "xetl_by_lanes"
     name = message.name.replace("intel_sub_group", ours)
     parameters = (*_WIDE, *["long"] * has_step, *message.parameters[len(_SURFACE) :])
-    return _known(
+    return _registered(
         replace(
             message,
             name=name,
@@ -240,24 +252,27 @@ def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:
 
 
 def checked(message: Builtin) -> Builtin:
-    """What emulates a message, and writes a record if hardware would refuse it.
+    """Return a function that emulates a message and checks what hardware requires.
 
-    Its numbers have 64 bits; behind its parameters stand the address of the status
-    words and the number of the message among what writes records.
+    It writes a record to the log if hardware would refuse the message. Its numbers have
+    64 bits. Its last two parameters are the address of the status words, and the number
+    of the message among the operations that write records.
     """
     name = message.name.replace("intel_sub_group", "xetl_checked")
     parameters = (*_WIDE, *message.parameters[len(_SURFACE) :], "ulong", "uint")
-    return _known(replace(message, name=name, parameters=parameters, reports=True))
+    return _registered(replace(message, name=name, parameters=parameters, reports=True))
 
 
 def by_value(message: Builtin) -> Builtin:
-    """A load or store of ours that gives or takes values, in words, and no memory.
+    """Return a form of our load or store that passes values instead of private memory.
 
-    A load gives one piece of the block: its last parameter is the first item of it.
+    Items narrower than 32 bits are passed as words if they fill words evenly. A load
+    returns one piece of the block; its last parameter is the number of the piece's
+    first item.
 
-    [measured] OpenCL's driver for CPUs (2026.2): a function that is given what was
-    stored in private memory is inlined, whatever it says; where 16 lanes read what one
-    wrote there, each is read by itself. A GEMM took 4.0 s to build, now 1.1 s.
+    [measured] OpenCL's driver for CPUs (2026.2) inlines a function that gets private
+    memory, in spite of `noinline`, and reads that memory lane by lane. A GEMM took
+    4.0 s to build, now 1.1 s.
     """
     assert message.block is not None
     bits, count = message.block.item_bits, min(message.block.items, PIECE)
@@ -267,31 +282,33 @@ def by_value(message: Builtin) -> Builtin:
     place = next(i for i, each in enumerate(others) if each.startswith("private"))
     if message.access == "store":
         others[place] = value
-        return _known(replace(message, parameters=tuple(others)))
+        return _registered(replace(message, parameters=tuple(others)))
     others = [*others[:place], *others[place + 1 :], "uint"]
-    return _known(replace(message, result=value, parameters=tuple(others)))
+    return _registered(replace(message, result=value, parameters=tuple(others)))
 
 
 def subgroup_check() -> Builtin:
-    """What reports that subgroups have not the lanes that kernels count on.
+    """Return the function that reports subgroups of an unexpected number of lanes.
 
-    Parameters: as `checked` has them behind those of a message.
+    Parameters: the last two of `checked`.
     """
     parameters = ("ulong", "uint")
-    return _known(Builtin("xetl_checked_lanes", "void", parameters, reports=True))
+    return _registered(Builtin("xetl_checked_lanes", "void", parameters, reports=True))
 
 
 def shared_check(size: int) -> Builtin:
-    """What gives an address of shared memory; 0 and a report if none begins there.
+    """Return the function that checks an address of shared memory.
 
-    Parameters: the address of an element of so many bytes, the last one there is, and
-    as `subgroup_check`.
+    It returns the address, or writes a report and returns 0 if no element begins there.
+
+    Parameters: the address of an element of ``size`` bytes, the address of the last
+    element, and the parameters of `subgroup_check`.
     """
     name, parameters = f"xetl_checked_{size}_shared", ("ulong",) * 3
-    return _known(Builtin(name, "ulong", (*parameters, "uint"), reports=True))
+    return _registered(Builtin(name, "ulong", (*parameters, "uint"), reports=True))
 
 
-_OPERANDS = {  # an item of A, of B
+_OPERANDS = {  # the types of an item of A and of B
     "f16": ("short", "int"),
     "bf16": ("short", "int"),
     "i8": ("short", "int"),
@@ -303,17 +320,18 @@ _OPERANDS = {  # an item of A, of B
 _SUMS = {"f32": "float", "f16": "half", "bf16": "short", "i32": "int"}
 _BITS = {"f16": 16, "bf16": 16, "i8": 8, "u8": 8, "tf32": 32, "e4m3": 8, "e5m2": 8}
 _PAIRS = {"i8": {"i8", "u8"}, "f8": set(CODES.values())}
-"""What `xetl.devices` calls products of types of eight bits, which may differ."""
+"""The names in `xetl.devices` of products of 8-bit types: A and B may have different
+types of one set."""
 
 
 def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
-    """``intel_sub_group_..._matrix_mad...``: C + A @ B, one instruction.
+    """Return ``intel_sub_group_..._matrix_mad...``: C + A @ B in one instruction.
 
     Args:
-        a: type of an element of A: f16, bf16, tf32, i8, u8, e4m3 or e5m2.
-        b: of B.
-        acc: of C and the result: f32, f16, bf16 or i32.
-        rows: of A and C.
+        a: the element type of A: f16, bf16, tf32, i8, u8, e4m3 or e5m2.
+        b: the element type of B, one of the same.
+        acc: the element type of C and of the result: f32, f16, bf16 or i32.
+        rows: the rows of A and C.
 
     Raises:
         InternalError: the device has no such instruction.
@@ -332,20 +350,21 @@ def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
     parameters = (_vector(_OPERANDS[a][0], items), _OPERANDS[b][1] + "8", sums)
     name = f"intel_sub_group_{a}_{b}_matrix_mad_k{depth}"
     product = Product(a, b, acc, rows, depth)
-    return _known(Builtin(name, sums, parameters, True, product=product))
+    return _registered(Builtin(name, sums, parameters, True, product=product))
 
 
 def lane_product(element: str, rows: int) -> Builtin:
-    """``C + A @ B`` of 16 columns and steps by lanes, in f32 or f64; one of ours.
+    """Return our function for ``C + A @ B`` by lanes, in f32 or f64.
 
-    Parameters: A, the upper and the lower half of B, C; see `simt.LaneProductOp`.
+    B is 16x16. Parameters: A, the upper and the lower half of B, C; see
+    `simt.LaneProductOp`.
     """
     scalar = {"f32": "float", "f64": "double"}[element]
     half, sums = _vector(scalar, 8), _vector(scalar, rows)
     name = f"xetl_by_lanes_{element}_matrix_mad_k{SUBGROUP_SIZE}"
     product = Product(element, element, element, rows, SUBGROUP_SIZE)
     parameters = (sums, half, half, sums)
-    return _known(Builtin(name, sums, parameters, product=product, is_ours=True))
+    return _registered(Builtin(name, sums, parameters, product=product, is_ours=True))
 
 
 def _vector(scalar: str, count: int) -> str:
@@ -353,18 +372,18 @@ def _vector(scalar: str, count: int) -> str:
 
 
 def function(name: str, result: str, *parameters: str) -> Builtin:
-    """A function of OpenCL C that every device has.
+    """Return a function of OpenCL C that every device has.
 
     Raises:
         InternalError: there is no such function.
     """
     if name not in _OPENCL:
         raise InternalError(f"OpenCL C has no function `{name}`")
-    return _known(Builtin(name, result, parameters, extension=_OPENCL[name]))
+    return _registered(Builtin(name, result, parameters, extension=_OPENCL[name]))
 
 
 def of_numbers(builtin: Builtin) -> Builtin:
-    """The elementary function of numbers, of that for vectors of them."""
+    """Return the scalar form of an elementary function of vectors."""
     result, *parameters = (
         each.rstrip("0123456789") for each in (builtin.result, *builtin.parameters)
     )
@@ -372,20 +391,28 @@ def of_numbers(builtin: Builtin) -> Builtin:
 
 
 def to_bf16(lanes: int) -> Builtin:
-    """f32 rounded to nearest even as the bits of a bf16, of a number or a vector."""
+    """Return the function that rounds f32 to the bits of a bf16, to nearest even.
+
+    Args:
+        lanes: the elements of the vector; 1 for a scalar.
+    """
     source, result = _vector("float", lanes), _vector("ushort", lanes)
     count = "" if lanes == 1 else lanes
     name = f"intel_convert_bfloat16{count}_as_ushort{count}"
     extension = "SPV_INTEL_bfloat16_conversion"
-    return _known(Builtin(name, result, (source,), True, extension=extension))
+    return _registered(Builtin(name, result, (source,), True, extension=extension))
 
 
 def to_tf32(lanes: int) -> Builtin:
-    """f32 rounded to nearest even to what tf32 holds, of a number or a vector."""
+    """Return the function that rounds f32 to the precision of tf32, to nearest even.
+
+    Args:
+        lanes: the elements of the vector; 1 for a scalar.
+    """
     type_ = _vector("float", lanes)
     extension = "SPV_INTEL_tensor_float32_conversion"
     name = "__spirv_RoundFToTF32INTEL"
-    return _known(Builtin(name, type_, (type_,), True, extension=extension))
+    return _registered(Builtin(name, type_, (type_,), True, extension=extension))
 
 
 MATH = frozenset(
@@ -396,67 +423,58 @@ MATH = frozenset(
         *("tan", "tanh"),
     }
 )
-"""Elementary functions, of f32 and f64, numbers and vectors."""
+"""Elementary functions of f32 and f64, for scalars and vectors."""
 
 _OPENCL: dict[str, str | None] = {
     **dict.fromkeys(MATH),
-    "get_group_id": None,
-    "get_num_groups": None,
-    "get_sub_group_id": None,
-    "get_sub_group_local_id": None,
-    "get_sub_group_size": None,
-    "barrier": None,
-    "sub_group_barrier": None,
-    "sub_group_any": None,
-    "sub_group_broadcast": None,
-    "sub_group_reduce_add": None,
-    "sub_group_reduce_max": None,
-    "sub_group_reduce_min": None,
-    "sub_group_shuffle_xor": None,
+    **dict.fromkeys(f"get_{each}" for each in ("group_id", "num_groups")),
+    **dict.fromkeys(f"get_sub_group_{each}" for each in ("id", "local_id", "size")),
+    **dict.fromkeys(f"sub_group_reduce_{each}" for each in ("add", "max", "min")),
+    **dict.fromkeys(("sub_group_any", "sub_group_broadcast", "sub_group_shuffle_xor")),
+    **dict.fromkeys(("barrier", "sub_group_barrier", "__spirv_MemoryBarrier")),
     "intel_sub_group_shuffle": "SPV_INTEL_subgroups",
-    "__spirv_MemoryBarrier": None,
 }
 """Functions that every device has, and the extension of SPIR-V that they need."""
 
 
 def halves_of_words(first: int) -> Builtin:
-    """Lower (0) or upper (1) halves of the words of a lane; see `emit.assembly`."""
+    """Return what takes the lower (0) or upper (1) halves of words; see `assembly`."""
     name = f"xetl_halves_of_words_{first}"
-    return _known(Builtin(name, "short8", ("int8",), True, is_mangled=False))
+    return _registered(Builtin(name, "short8", ("int8",), True, is_mangled=False))
 
 
 def split_barrier(half: str) -> Builtin:
-    """``__spirv_ControlBarrierArriveINTEL`` or ``...Wait...``: half a barrier.
+    """Return ``__spirv_ControlBarrierArriveINTEL`` or ``...Wait...``: half a barrier.
 
-    Parameters: who meets, who sees what was written, which memory in which order.
+    Parameters: the execution scope, the memory scope, the memory semantics.
     """
     name = f"__spirv_ControlBarrier{half}INTEL"
     parameters = ("int", "int", "int")
     extension = "SPV_INTEL_split_barrier"
-    return _known(Builtin(name, "void", parameters, extension=extension))
+    return _registered(Builtin(name, "void", parameters, extension=extension))
 
 
 def named_barrier_init() -> Builtin:
-    """``named_barrier_init``: a barrier for a number of subgroups."""
-    return _known(Builtin("named_barrier_init", "local named_barrier*", ("int",)))
+    """Return ``named_barrier_init``: it makes a barrier for a number of subgroups."""
+    return _registered(Builtin("named_barrier_init", "local named_barrier*", ("int",)))
 
 
 def named_barrier() -> Builtin:
-    """``work_group_named_barrier``: all of its subgroups meet.
+    """Return ``work_group_named_barrier``, at which the subgroups of a barrier meet.
 
-    Parameters: the barrier, which memory (1: local, 2: global).
+    Parameters: the barrier, and the memory that is fenced (1: local, 2: global).
     """
     parameters = ("local named_barrier*", "uint")
-    return _known(Builtin("work_group_named_barrier", "void", parameters))
+    return _registered(Builtin("work_group_named_barrier", "void", parameters))
 
 
 _REGISTRY: dict[str, Builtin] = {}
 
 
-def _known(builtin: Builtin) -> Builtin:
+def _registered(builtin: Builtin) -> Builtin:
     return _REGISTRY.setdefault(builtin.symbol, builtin)
 
 
 def find_builtin(symbol: str) -> Builtin | None:
-    """The builtin of a symbol, if it was asked for before."""
+    """Return the builtin with a symbol, or None if no builtin made so far has it."""
     return _REGISTRY.get(symbol)

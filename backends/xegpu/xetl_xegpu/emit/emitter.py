@@ -1,7 +1,7 @@
-"""What the emission of every operation may use: the kernel, its device, its memory.
+"""The emitter of a kernel, with its device and its memory; common functions.
 
-`combine` says how two numbers are combined by a kind (add, maxui, ...); floats of 16
-bits come to it widened to f32.
+`combine` combines two numbers by a kind (add, maxui, ...); its callers have widened
+floats of 16 bits to f32.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from xetl_xegpu.emit.opencl_types import opencl_type
 from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
 
 LINE = 64
-"""Bytes that private and local arrays are aligned to: a register's."""
+"""The alignment of private and local arrays in bytes: the size of a register."""
 
 Table: TypeAlias = dict[type[Operation], Callable[..., None]]
-"""What emits each operation, given a `KernelEmitter` and the operation."""
+"""The function that emits each operation, called with a `KernelEmitter` and the
+operation."""
 
 _LOCAL_AND_GLOBAL = 3
 """`CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE`."""
@@ -37,12 +38,12 @@ GLOBAL, LOCAL = (ll.PointerType(addrspace=space) for space in (1, 3))
 
 @dataclass(frozen=True)
 class Ending:
-    """What a kernel keeps that asserts and has barriers; see `workgroup.py`.
+    """The state of a kernel with assertions and barriers; see `workgroup.py`.
 
     Attributes:
         alive: 1 while no assertion of this subgroup has failed; private.
-        turn: which of the words is about the next barrier; private.
-        words: two of them in shared memory; not 0 if somebody is dead.
+        turn: the index of the word for the next barrier; private.
+        words: two words in shared memory; not 0 if an assertion of a subgroup failed.
     """
 
     alive: Value
@@ -55,19 +56,19 @@ class KernelEmitter(Emitter):
     """An emitter that knows the kernel, its device and its memory.
 
     Attributes:
-        device: what it may do with one instruction.
-        entry: the block where private arrays are reserved.
-        slm: the shared local memory of the workgroup, if there is any.
-        slm_bytes: how much.
-        status: address of the status words: the kernel's last argument.
+        device: the device to compile for.
+        entry: the block where private arrays are allocated.
+        slm: the shared local memory of the workgroup, or None.
+        slm_bytes: its size in bytes.
+        status: the address of the status words: the kernel's last argument.
         log_ids: the number of each operation that writes a record.
-        named_barriers: those that were made on entry, by number.
-        ending: how a failed assertion ends the workgroup, if others may wait.
-        exit: the last block, where there are several ways to the end.
-        pointed: the block message that must name its array by a pointer, if one must.
-        payloads: those of block messages, by block of code, matrix and shape.
-        spills: whether registers do not suffice.
-        walked: the numbers of the program along x and y, where these are computed.
+        named_barriers: the named barriers that are made on entry, by number.
+        ending: how a failed assertion ends the workgroup, if other subgroups may wait.
+        exit: the last block, if there are several paths to the end.
+        pointed: the block message that must name its array by a pointer, or None.
+        payloads: the payloads of block messages, by block of code, matrix and shape.
+        spills: whether the kernel needs more registers than there are.
+        walked: the indices of the program along x and y, if they are computed.
         is_alone: whether the workgroup is one subgroup.
     """
 
@@ -87,21 +88,25 @@ class KernelEmitter(Emitter):
     is_alone: bool = False
 
     def program(self, axis: int) -> Value:
-        """The number of the program along x, y or z, i64."""
+        """Return the index of the program along x, y or z, i64."""
         if axis < len(self.walked):
             return self.walked[axis]
         group = builtins.function("get_group_id", "ulong", "uint")
         return self.call(group, [I32(axis)])
 
     def status_words(self) -> Value:
-        """Where the status words are: memory that may be read at any time."""
+        """Return the address of the status words, which may be read at any time."""
         if self.status is None:
             text = "a kernel's last argument is no address of status words"
             raise InternalError(text)
         return self.status
 
     def call(self, builtin: Builtin, operands: Sequence[Value]) -> Value:
-        """Call a builtin; functions of numbers for each, where these are apart."""
+        """Call a builtin.
+
+        If vectors are kept as scalars (`ScalarBuilder`), a math function is called for
+        each element.
+        """
         b = self.builder
         is_elementary = builtin.name in builtins.MATH and any(map(is_vector, operands))
         if is_elementary and isinstance(b, ScalarBuilder):
@@ -114,19 +119,19 @@ class KernelEmitter(Emitter):
         return self.builder.call(function, list(operands), cconv="spir_func")
 
     def private_array(self, element: Type, count: int) -> Value:
-        """Memory of this lane, reserved on entry: SPIR-V has no other."""
+        """Return private memory of this lane. SPIR-V allocates it on entry only."""
         with self.builder.goto_block(self.entry):
             memory = self.builder.alloca(ll.ArrayType(element, count))
         memory.align = LINE
-        memory.type = PTR  # llvmlite would compare what it points to
+        memory.type = PTR  # an opaque pointer: llvmlite would compare pointee types
         return memory
 
     def meet(self) -> None:
-        """A barrier of the workgroup.
+        """Emit a barrier of the workgroup.
 
-        The only subgroup of one meets itself on opencl:cpu: its driver (2026.2) ends
-        the process on some values that a workgroup's barrier stands between. For GPUs
-        Intel's compiler makes no fence of a subgroup's barrier.
+        A workgroup of one subgroup has a subgroup barrier on opencl:cpu: the driver
+        (2026.2) crashes on some values that are live across a workgroup barrier. GPUs
+        get the workgroup barrier: Intel's compiler makes no fence of a subgroup's.
         """
         is_alone = self.is_alone and self.device.emulated
         name = "sub_group_barrier" if is_alone else "barrier"
@@ -134,17 +139,17 @@ class KernelEmitter(Emitter):
         self.call(barrier, [I32(_LOCAL_AND_GLOBAL)])
 
     def round_to_bf16(self, value: Value) -> Value:
-        """f32 as the bits of a bf16: one instruction where bits would take eight."""
+        """Round f32 to the bits of a bf16, by one instruction in place of eight."""
         lanes = getattr(value.type, "count", 1)
         return self.call(builtins.to_bf16(lanes), [value])
 
     def lane(self) -> Value:
-        """The number of this lane in its subgroup, i32."""
+        """Return the id of this lane in its subgroup, i32."""
         return self.call(builtins.function("get_sub_group_local_id", "uint"), [])
 
 
 def declare(module: Module, builtin: Builtin) -> Value:
-    """The declaration of a builtin, made once a module."""
+    """Return the declaration of a builtin, made once for each module."""
     known = module.globals.get(builtin.symbol)
     if known is None:
         known = ll.Function(module, builtin.type, builtin.symbol)
@@ -154,7 +159,7 @@ def declare(module: Module, builtin: Builtin) -> Value:
 
 
 def combine(em: KernelEmitter, kind: str, left: Value, right: Value) -> Value:
-    """``left kind right``, of numbers or vectors."""
+    """Return ``left kind right`` of numbers or vectors."""
     b, element = em.builder, getattr(left.type, "element", left.type)
     if not isinstance(element, ll.IntType):
         return _combine_floats(em, kind, left, right)
@@ -163,7 +168,7 @@ def combine(em: KernelEmitter, kind: str, left: Value, right: Value) -> Value:
         compare = b.icmp_signed if name.endswith("si") else b.icmp_unsigned
         sign = "<" if name.startswith("min") else ">"
         return b.select(compare(sign, left, right), left, right)
-    # llvmlite's names of `and` and `or` are not Python's words.
+    # llvmlite's methods are called `and_` and `or_`.
     method = name if name in ("add", "mul", "xor") else f"{name}_"
     return getattr(b, method)(left, right)
 
@@ -174,14 +179,14 @@ def _combine_floats(em: KernelEmitter, kind: str, left: Value, right: Value) -> 
     chosen = extreme(em, f"f{kind[:3]}", left, right)
     if kind.endswith("numf"):
         return chosen
-    # fmin and fmax prefer a number to NaN; a sum does not.
+    # fmin and fmax prefer a number to NaN; a sum with NaN is NaN.
     b = em.builder
     unordered = b.fcmp_unordered("uno", left, right)
     return b.select(unordered, b.fadd(left, right), chosen)
 
 
 def together(builder: Builder, items: Sequence[Value]) -> Value:
-    """Numbers as a vector; a single one stays a number."""
+    """Return numbers as a vector; a single one stays a number."""
     if len(items) == 1:
         return items[0]
     value: Value = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
@@ -191,6 +196,6 @@ def together(builder: Builder, items: Sequence[Value]) -> Value:
 
 
 def extreme(em: KernelEmitter, name: str, left: Value, right: Value) -> Value:
-    """``fmin`` or ``fmax``: NaN only if both are."""
+    """Return ``fmin`` or ``fmax``: NaN only if both operands are."""
     type_ = opencl_type(left.type)
     return em.call(function(name, type_, type_, type_), [left, right])

@@ -1,9 +1,9 @@
-"""Block messages for devices that lack them: what the extensions say, in LLVM IR.
+"""Block messages for devices that lack them, as functions in LLVM IR.
 
-A message that hardware refuses (`xetl_xegpu.limits`) brings bits that are all 1, NaN of
-every float, and stores nothing. It reports what it was given: the launch is an error
-then, with the kernel, the line and the numbers. Kernels pay nothing for it: only the
-functions here look.
+A message that hardware would refuse (`xetl_xegpu.limits`) loads bits that are all 1
+(NaN of every float type) and stores nothing. It also reports its operands, so the
+launch raises an error with the kernel, the line and these numbers. Kernels need no code
+for this: the functions of this module make the check.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xetl_xegpu.simt.block_ops import PIECE
 
 
 def define_block(body: Body) -> None:
-    """Write a load, a store or a prefetch."""
+    """Write the body of a load, a store or a prefetch."""
     surface, builtin, b = _Surface.of(body), body.builtin, body.builder
     if builtin.access != "prefetch":
         with body.loop(surface.count, is_unrolled=builtin.has_memory) as item:
@@ -40,9 +40,9 @@ _WORD = 32
 class _Surface:
     """The arguments of a block function, and the lane that runs it.
 
-    ``behind`` is what is read outside, an i32: 0; -1 if no GPU takes the message. Of
-    the items, ``count`` from ``first`` on are moved. A prefetch has no ``memory`` of
-    the lane.
+    ``fill`` is the i32 that is read outside of the surface: 0, or -1 if no GPU takes
+    the message. The function moves ``count`` items of the block, starting with item
+    ``first``. ``memory`` is the private memory of the lane; a prefetch has none.
     """
 
     b: Builder
@@ -58,21 +58,21 @@ class _Surface:
     first: Value
     count: int
     lane: Value
-    behind: Value
+    fill: Value
 
     @classmethod
     def of(cls, body: Body) -> _Surface:
-        """Those of a function."""
+        """Return the arguments of the function whose body is being written."""
         builtin, b, shape = body.builtin, body.builder, body.builtin.block
         assert shape is not None
         base, width, height, pitch, place, *others = body.arguments
         lane, first, count = body.lane(), I32(0), shape.items
         if builtin.gives_items:
             (*others, first), count = others, min(PIECE, shape.items)
-        # Numbers of a surface: i32 in messages, i64 in what lanes move.
+        # The numbers of a surface are i32 in messages, i64 in functions by lanes.
         x, y = (b.extract_element(place, I32(i)) for i in (0, 1))
         numbers = [width, height, pitch, x, y]
-        behind = b.lshr(lane, I32(16))
+        fill = b.lshr(lane, I32(16))
         if not builtin.is_ours:
             legal = _is_legal(b, shape, base, numbers)
             if builtin.reports:
@@ -84,26 +84,26 @@ class _Surface:
                     body.report(status, number, values)
                 width, height, pitch, x, y = (b.trunc(each, I32) for each in numbers)
             height = b.select(legal, height, I32(0))
-            behind = b.select(legal, behind, I32(-1))
+            fill = b.select(legal, fill, I32(-1))
         right = others[0] if builtin.has_step else x.type(shape.bits // 8)
         memory = others[-1] if others else base
         if builtin.access != "prefetch" and not builtin.has_memory:
             with b.goto_entry_block():
                 memory = b.alloca(ll.ArrayType(ll.IntType(shape.item_bits), count))
-            memory.type = PTR  # llvmlite would compare what it points to
+            memory.type = PTR  # llvmlite would compare the types of pointees
             memory.align = limits.BASE_ALIGNMENT
             if builtin.access == "store":
                 b.store(others[-1], memory, align=shape.item_bits // 8)
         place = (width, height, pitch, x, y, right)
-        return cls(b, shape, base, *place, memory, first, count, lane, behind)
+        return cls(b, shape, base, *place, memory, first, count, lane, fill)
 
     @property
     def parts(self) -> int:
-        """Elements of an item."""
+        """The number of elements in an item."""
         return self.shape.item_bits // self.shape.bits
 
     def place_of(self, item: Value) -> tuple[Value, Value]:
-        """Row and column, in the block, of the first element of an item."""
+        """Return the row and column, in the block, of an item's first element."""
         b, shape = self.b, self.shape
         if shape.mode == "transpose":
             return self.lane, item
@@ -118,7 +118,7 @@ class _Surface:
         return b.udiv(number, row_items), b.add(left, column)
 
     def element(self, item: Value, part: int) -> tuple[Value, Value]:
-        """Address of a part of an item, and whether it lies inside."""
+        """Return the address of an item's element, and whether it is in the matrix."""
         b = self.b
         number = self.x.type
         row, column = (b.zext(each, number) for each in self.place_of(item))
@@ -126,8 +126,8 @@ class _Surface:
         x = b.add(b.add(self.x, column), number(part - down))
         y = b.add(b.add(self.y, row), number(down))
         left = b.mul(x, self.step)
-        # In elements: the bytes of a place far to the right might wrap around. As an
-        # unsigned number what is negative lies outside, too.
+        # Compare in elements, because the byte offset of a far column might overflow.
+        # The unsigned comparisons also find negative positions to be outside.
         columns = b.udiv(self.width, number(self.shape.bits // 8))
         inside = b.and_(
             b.icmp_unsigned("<", x, columns), b.icmp_unsigned("<", y, self.height)
@@ -137,17 +137,17 @@ class _Surface:
         return b.gep(self.base, [offset], source_etype=I8), inside
 
     def outside(self, type_: Type) -> Value:
-        """What is read outside; of narrow types nothing that a compiler folds.
+        """Return the value that is read outside; the driver cannot constant-fold it.
 
-        [measured] intel-opencl-rt 2026.2: where all of a block is known to lie outside,
-        the driver fills the memory of its lanes at once, and wrongly below 32 bits.
+        [measured] intel-opencl-rt 2026.2: if the driver knows that all of a block is
+        outside, it fills the memory of the lanes at once, wrongly below 32 bits.
         """
         if type_.width >= _WORD:
-            return self.b.sext(self.behind, type_)
-        return self.b.trunc(self.behind, type_)
+            return self.b.sext(self.fill, type_)
+        return self.b.trunc(self.fill, type_)
 
     def item_address(self, item: Value) -> Value:
-        """Where the private memory has an item."""
+        """Return the address of an item in private memory."""
         type_ = ll.IntType(self.shape.item_bits)
         return self.b.gep(self.memory, [item], source_etype=type_)
 
@@ -155,7 +155,7 @@ class _Surface:
 def _is_legal(
     b: Builder, shape: BlockShape, base: Value, numbers: Sequence[Value]
 ) -> Value:
-    """Whether hardware takes a message; places beyond 32 bits would be cut."""
+    """Compute whether hardware takes a message; positions must fit 32 bits."""
     width, height, pitch, x, y = numbers
     word, bytes_ = width.type, shape.bits // 8
     rests = (

@@ -1,14 +1,15 @@
-"""Intel's builtins for devices that lack them: their definitions, beside the kernels.
+"""Definitions of Intel's builtins for devices that lack them.
 
-They say in LLVM IR what the extensions say in words, so that every kernel runs on
-opencl:cpu. Each stays a function, and rows and steps of k are loops: drivers build that
-fastest. Products of 16-bit floats are exact in f32; sums run in f32, in the order of
-k, or pairwise (`XETL_DPAS`): nobody says how hardware adds.
+They implement in LLVM IR what the extensions specify, so that every kernel runs on
+opencl:cpu. Each builtin stays a function, and loops run over rows and steps of k,
+because drivers build such modules fastest. Products of 16-bit floats are exact in f32.
+Sums are computed in f32, in the order of k or pairwise (`XETL_DPAS`), because the order
+in which hardware adds is not documented.
 
-Operands of 16-bit integers go to functions as words of 32 bits: OpenCL's driver for
-CPUs runs 16 lanes at once. What a function takes has the items of a lane side by side,
-so each call puts 16 vectors together, item by item: of words half as many, and x86 is
-better at them. A product of 64x64 takes half the time to build.
+Operands of 16-bit integers are passed to functions as words of 32 bits. OpenCL's driver
+for CPUs runs 16 lanes at once, and a parameter holds the items of a lane side by side.
+So each call assembles 16 vectors item by item; words are half as many items, and x86
+handles them better. A product of 64x64 takes half the time to build.
 """
 
 from __future__ import annotations
@@ -42,13 +43,14 @@ from xetl_xegpu.simt.block_ops import PIECE
 def define_builtins(
     module: Module, *, emulates_intel: bool, sums: DpasSums = "ordered", room: int = 0
 ) -> None:
-    """Define what an `llvmlite.ir.Module` declares and no driver knows.
+    """Define the functions that an `llvmlite.ir.Module` declares and no driver has.
 
     Args:
-        module: completed in place.
-        emulates_intel: whether Intel's builtins are among them.
-        sums: how products of matrices add up; see `xetl.settings`.
-        room: words of the log, where messages that hardware refuses are told.
+        module: the module, completed in place.
+        emulates_intel: whether Intel's builtins must be defined, too.
+        sums: the order in which products of matrices are added; see `xetl.settings`.
+        room: capacity in words of the log, which gets the messages that hardware would
+            refuse.
     """
     for declared in list(module.functions):
         builtin = None if declared.blocks else find_builtin(declared.name)
@@ -56,9 +58,9 @@ def define_builtins(
             builtin.is_ours or builtin.reports or (emulates_intel and builtin.is_intel)
         ):
             continue
-        # Drivers of processors build functions fastest; GPUs have no calls here.
+        # Drivers for CPUs build functions fastest; on GPUs all is inlined.
         if emulates_intel:
-            declared = behind(declared)
+            declared = with_word_operands(declared)
         declared.attributes.add("noinline" if emulates_intel else "alwaysinline")
         entry = declared.append_basic_block("entry")
         body = Body(ll.IRBuilder(entry), builtin, room)
@@ -74,15 +76,18 @@ def define_builtins(
             _define_product(body, sums)
 
 
-def behind(function: ll.Function) -> ll.Function:
-    """The function that does the work: another one if there is anything narrow.
+def with_word_operands(function: ll.Function) -> ll.Function:
+    """Return the function to define, which takes vectors of 16-bit integers as words.
+
+    If there are such parameters, it is a new function, and the given one gets a body
+    that calls it.
 
     Args:
-        function: declared; given a body that calls the other one, and is inlined.
+        function: a declaration.
     """
     types = [argument.type for argument in function.args]
     result = function.ftype.return_type
-    # Sums stay as they come back.
+    # Sums keep the type of the result.
     passed = [type_ if type_ == result else _as_words(type_) for type_ in types]
     if passed == types:
         return function
@@ -106,7 +111,7 @@ def _as_words(type_: Type) -> Type:
 
 
 def _define_check(body: Body) -> None:
-    """Write what looks at the lanes of a subgroup, or at an address."""
+    """Write a function that checks the lanes of a subgroup, or an address."""
     b, (*given, status, number) = body.builder, body.arguments
     if not given:
         lanes = body.call(function("get_sub_group_size", "uint"), [])
@@ -124,7 +129,7 @@ def _define_check(body: Body) -> None:
 
 
 def _define_conversion(body: Body) -> None:
-    """Write the conversion: to the bits of a bf16, or to a tf32."""
+    """Write the conversion to the bits of a bf16, or to a tf32."""
     (value,) = body.arguments
     is_tf32 = body.builtin.result == body.builtin.parameters[0]
     convert = round_to_tf32 if is_tf32 else round_to_bf16
@@ -132,7 +137,7 @@ def _define_conversion(body: Body) -> None:
 
 
 def _define_lane_product(body: Body) -> None:
-    """Write ``C + A @ B``; lane l has column l of each, and asks lane k for A[:, k]."""
+    """Write ``C + A @ B``: lane l holds column l of each, and lane k sends A[:, k]."""
     product = body.builtin.product
     assert product is not None
     b, (a, upper, lower, c) = body.builder, body.arguments
@@ -152,23 +157,23 @@ def _items(b: Builder, value: Value, count: int) -> list[Value]:
 
 
 def _broadcast(body: Body, value: Value, lane: int) -> Value:
-    """A number as a lane has it; of 64 bits in halves."""
+    """Broadcast a number from one lane; a number of 64 bits in two halves."""
     b, type_ = body.builder, value.type
     if type_ == F32:
         return b.bitcast(body.broadcast(b.bitcast(value, I32), I32(lane)), type_)
     pair = ll.VectorType(I32, 2)
     halves = _items(b, b.bitcast(value, pair), 2)
-    there = [body.broadcast(half, I32(lane)) for half in halves]
-    return b.bitcast(together(b, there), type_)
+    received = [body.broadcast(half, I32(lane)) for half in halves]
+    return b.bitcast(together(b, received), type_)
 
 
 _TF32 = 0xFFFFE000
-"""What tf32 keeps of an f32."""
+"""The bits of an f32 that tf32 keeps."""
 _SIGN, _EXPONENT = 0x80000000, 0x7F800000
 
 
 def _define_product(body: Body, how: DpasSums) -> None:
-    """Write the product: a loop over the lanes that hold a row of A."""
+    """Write the product as a loop over the lanes that hold a row of A."""
     product = body.builtin.product
     assert product is not None
     is_pairwise = how == "pairwise" and product.acc != "i32"
@@ -191,7 +196,7 @@ def _define_product(body: Body, how: DpasSums) -> None:
 
 
 def _pairwise(b: Builder, terms: list[Value], start: Value) -> Value:
-    """Neighbours added until one is left, to which C is added."""
+    """Add neighbours until one term is left, and add it to C."""
     while len(terms) > 1:
         terms = [b.fadd(*pair) for pair in zip(terms[::2], terms[1::2])]
     return b.fadd(terms[0], start)
@@ -199,30 +204,30 @@ def _pairwise(b: Builder, terms: list[Value], start: Value) -> Value:
 
 @dataclass(frozen=True)
 class _Private:
-    """An array of a lane."""
+    """An array in the private memory of a lane."""
 
     b: Builder
     array: Value
 
     @classmethod
     def of(cls, b: Builder, values: Sequence[Value]) -> _Private:
-        """One that holds the values."""
+        """Return a new array that holds the values."""
         made = cls(b, b.alloca(ll.ArrayType(values[0].type, len(values))))
         for place, value in enumerate(values):
             made.put(I32(place), value)
         return made
 
     def get(self, place: Value) -> Value:
-        """The value at a place."""
+        """Load the value at an index."""
         return self.b.load(self.b.gep(self.array, [I32(0), place]))
 
     def put(self, place: Value, value: Value) -> None:
-        """Another value for a place."""
+        """Store a value at an index."""
         self.b.store(value, self.b.gep(self.array, [I32(0), place]))
 
 
 class _Numbers:
-    """The operands of a product as numbers to compute with.
+    """The operands of a product, decoded to f32 or i32.
 
     Attributes:
         flushes: whether subnormals of bf16 and tf32 count as zeros.
@@ -236,7 +241,10 @@ class _Numbers:
         self._b = _Private.of(b, [_dword(b, right, i) for i in range(words)])
 
     def left(self, m: int, lane: Value, part: int) -> Value:
-        """A number of row m that a lane has; see `xetl_xegpu.simt.DpasOp`."""
+        """Return an element of row m of A from a lane; see `xetl_xegpu.simt.DpasOp`.
+
+        A lane holds one or two elements of a row; ``part`` is 0 or 1.
+        """
         b, odd = self.body.builder, m % 2
         if self.product.a == "tf32":
             lane, shift = b.add(lane, I32(odd * self.product.lanes)), I32(0)
@@ -247,7 +255,7 @@ class _Numbers:
         )
 
     def right(self, lane: Value, part: int) -> Value:
-        """What it is multiplied by, of this lane's column."""
+        """Return the element of B, in this lane's column, to multiply `left` by."""
         b = self.body.builder
         if self.product.b == "tf32":
             return self._number(self._b.get(lane), I32(0), "tf32")
@@ -256,7 +264,7 @@ class _Numbers:
         return self._number(self._b.get(b.lshr(lane, I32(1))), shift, self.product.b)
 
     def _number(self, dword: Value, shift: Value, type_: str) -> Value:
-        """The bits of a dword from ``shift`` on, as f32 or i32."""
+        """Decode the bits of a dword from ``shift`` on, to f32 or i32."""
         b = self.body.builder
         low = b.lshr(dword, shift)
         if type_ == "tf32":
@@ -271,7 +279,7 @@ class _Numbers:
         return extend(b.trunc(low, I8), I32)
 
     def _of_code(self, code: Value, type_: str) -> Value:
-        """A float of eight bits: what its bits are as an f16, with another exponent."""
+        """Decode an 8-bit float: read its bits as an f16, and correct the exponent."""
         b = self.body.builder
         sign = b.shl(b.and_(code, I32(0x80)), I32(8))
         magnitude = b.and_(code, I32(0x7F))
@@ -283,7 +291,7 @@ class _Numbers:
         return b.select(is_nan, F32(float("nan")), b.fmul(value, F32(256.0)))
 
     def _float(self, bits: Value) -> Value:
-        """The bits as f32."""
+        """Return the bits as f32, with subnormals flushed to zero if ``flushes``."""
         b = self.body.builder
         if self.flushes:
             is_zero = b.icmp_unsigned("==", b.and_(bits, I32(_EXPONENT)), I32(0))
@@ -291,7 +299,7 @@ class _Numbers:
         return b.bitcast(bits, F32)
 
     def start(self, m: int) -> Value:
-        """C[m], to add to."""
+        """Return C[m], the start of a sum."""
         b, c = self.body.builder, self.body.arguments[2]
         value = c if self.product.rows == 1 else b.extract_element(c, I32(m))
         if self.product.acc == "bf16":
@@ -299,7 +307,7 @@ class _Numbers:
         return b.fpext(value, F32) if self.product.acc == "f16" else value
 
     def result(self, sums: list[Value]) -> Value:
-        """The sums, rounded once, as the function gives them."""
+        """Return the sums, rounded once to the type of the result."""
         b = self.body.builder
         if self.product.acc == "f16":
             sums = [b.fptrunc(total, HALF) for total in sums]
@@ -309,7 +317,7 @@ class _Numbers:
 
 
 def _dword(b: Builder, items: Value, number: int) -> Value:
-    """32 bits of an operand: of a vector or a number, of 16 or 32 bits an item."""
+    """Return 32 bits of an operand, a vector or scalar with items of 16 or 32 bits."""
     count = getattr(items.type, "count", 1)
     element = getattr(items.type, "element", items.type)
     if element == I16 and count == 1:

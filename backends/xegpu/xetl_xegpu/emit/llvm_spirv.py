@@ -1,12 +1,13 @@
-"""LLVM's SPIR-V backend, which also runs as a process of its own.
+"""LLVM's SPIR-V backend, which can also run in another process.
 
-It imports llvmlite only, so that such a process takes 0.1 s.
+This file imports only llvmlite, so that such a process takes 0.1 s.
 
-LLVM has its ways, each found the hard way:
+Two facts about LLVM, found by experiment:
 
-* Which extensions it may use is an option of the process, set once.
-* A target machine that is used again crashes; one that is freed, or whose context or
-  module is, makes later modules wrong. Each emission has its own, and all are kept.
+* The extensions that it may use are an option of the process, which is set once.
+* LLVM crashes if a target machine is used again. If a target machine, its context or
+  its module is freed, later modules are wrong. So each emission has its own, and all
+  are kept.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ def _initialize(extensions: str) -> None:
 
 
 def emit(text: str, extensions: str, *, as_text: bool) -> bytes:
-    """The SPIR-V of a checked LLVM module, not yet looked at.
+    """Return the SPIR-V of a checked LLVM module; the SPIR-V is not checked yet.
 
     Args:
-        extensions: as LLVM's option ``--spirv-ext`` has them.
-        as_text: whether assembly is wanted, not a binary module.
+        extensions: the value of LLVM's option ``--spirv-ext``.
+        as_text: return assembly, not a binary module.
 
     Raises:
         RuntimeError: LLVM does not read the text.

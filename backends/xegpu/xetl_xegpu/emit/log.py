@@ -1,7 +1,7 @@
 """Emission of prints and failed assertions: records of the log of a launch.
 
-The log is the status words, a kernel's last argument; `xetl.runtime.log` says how it
-looks and reads it when the launch is over. Its first word is 1 when a launch begins.
+The log is the status words, a kernel's last argument. `xetl.runtime.log` defines its
+format, and reads it after the launch. Its first word is 1 when a launch begins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xetl.devices import Device
 from xetl.dialects.base import around, element_type, ints_of, operations_in
 from xetl.errors import InternalError
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
-from xetl.transforms.diagnostics import positions_of
+from xetl.transforms.diagnostics import places_of
 from xetl_xegpu import simt
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
 from xetl_xegpu.emit.memory import always
@@ -31,7 +31,7 @@ from xetl_xegpu.simt.block_ops import BlockOp
 from xetl_xegpu.simt.memory_ops import AccessOp
 from xetl_xegpu.simt.program_ops import RecordOp
 
-# Of an f32: its parts, and what its exponent lacks of that of an f64.
+# The parts of an f32, and the difference of the exponent biases of f64 and f32.
 _SIGN, _SIZE = 1 << 31, (1 << 31) - 1
 _LEAST_NORMAL, _INFINITE = 1 << 23, 255 << 23
 _BIAS = 1023 - 127
@@ -55,9 +55,10 @@ _LANES = (
 
 
 def log_operations(module: ModuleOp, device: Device) -> list[Operation]:
-    """All operations that write records; their order numbers them.
+    """Return all operations that write records; their positions are their numbers.
 
-    Prints and assertions come first; then what an emulated device looks at.
+    Prints and assertions come first, then the operations that an emulated device
+    checks.
     """
     found: list[Operation] = [*operations_in(module, RecordOp)]
     if device.emulated:
@@ -70,11 +71,8 @@ def log_operations(module: ModuleOp, device: Device) -> list[Operation]:
 
 
 def entry_of(op: Operation) -> dict[str, Any]:
-    """What is needed to make text of the records of an operation, as JSON."""
-    where = [
-        (at.filename.data, at.line.data, at.column.data)
-        for at in positions_of(op.location)
-    ]
+    """Return how to format the records of an operation, as JSON."""
+    where = places_of(op.location)
     if not isinstance(op, RecordOp):
         text, count = _refusal(op)
         return make_entry(text, [("i64", None)] * count, error=REFUSED, where=where)
@@ -88,7 +86,7 @@ def entry_of(op: Operation) -> dict[str, Any]:
 
 
 def _refusal(op: Operation) -> tuple[str, int]:
-    """What is said where hardware would refuse an operation, with so many numbers."""
+    """Return the error text for a refused operation, and how many numbers it has."""
     (kernel,) = around(op, simt.FuncOp)
     name = kernel.sym_name.data.removesuffix(UNALIGNED)
     if isinstance(op, BlockOp):
@@ -99,7 +97,7 @@ def _refusal(op: Operation) -> tuple[str, int]:
 
 
 def room_of(module: ModuleOp) -> int:
-    """Words of the log of a module: one record of a message, if nothing else writes."""
+    """Return the words of the log: room for one refusal, if nothing else writes."""
     return LOG_WORDS if operations_in(module, RecordOp) else REFUSED_WORDS
 
 
@@ -108,7 +106,7 @@ def _dtype(value: SSAValue) -> str:
 
 
 def _fields(op: RecordOp) -> Iterator[tuple[tuple[int, ...], list[SSAValue]]]:
-    """The shape of each field, and the operands that hold it."""
+    """Yield the shape of each field, and the operands that hold it."""
     operands = list(op.operands[1:] if isinstance(op, simt.AssertOp) else op.operands)
     for shape in op.field_shapes():
         count = len(list(_fragments(shape)))
@@ -121,7 +119,7 @@ def _fields(op: RecordOp) -> Iterator[tuple[tuple[int, ...], list[SSAValue]]]:
 
 
 def _fragments(shape: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
-    """First row, height and first column of each fragment; a number is one."""
+    """Yield first row, height and first column of each fragment, one for a number."""
     rows, columns = (1, *shape)[-2:] if shape else (1, 1)
     row = 0
     while row < rows:
@@ -132,7 +130,7 @@ def _fragments(shape: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
 
 
 def _record(em: KernelEmitter, op: RecordOp) -> None:
-    """Take room in the log and write there, if it is not full."""
+    """Reserve room in the log, and write the record if the log is not full."""
     b = em.builder
     words = HEADER_WORDS + sum(prod(shape) for shape in op.field_shapes())
     log = b.inttoptr(em.status_words(), GLOBAL)
@@ -179,7 +177,7 @@ def _write_values(em: KernelEmitter, op: RecordOp, record: Value) -> None:
 
 
 def _as_word(em: KernelEmitter, value: Value, type_: Attribute) -> Value:
-    """A number as an i64: an integer of that value, or the bits of an f64."""
+    """Return a number as an i64: the integer, or the bits of the float as f64."""
     if is_narrow_float(type_):
         value = widen(em, value)
     if value.type != F32:
@@ -188,7 +186,7 @@ def _as_word(em: KernelEmitter, value: Value, type_: Attribute) -> Value:
 
 
 def _bits_of_f64(b: Builder, value: Value) -> Value:
-    """The bits an f32 has as f64, without f64: not every device has that."""
+    """Return the bits of an f32 as f64, by integer operations: f64 may be missing."""
     bits = b.bitcast(value, I32)
     size = b.and_(bits, I32(_SIZE))
     is_small = b.icmp_unsigned("<", size, I32(_LEAST_NORMAL))
@@ -207,7 +205,7 @@ def _bits_of_f64(b: Builder, value: Value) -> Value:
 def _write_row(
     em: KernelEmitter, record: Value, start: int, word: Value, count: int
 ) -> None:
-    """A word of each of the first ``count`` lanes, side by side."""
+    """Write a word of each of the first ``count`` lanes, side by side."""
     b, lane = em.builder, em.lane()
     with b.if_then(b.icmp_unsigned("<", lane, I32(min(count, SUBGROUP_SIZE)))):
         index = b.add(b.zext(lane, I64), constant(start))
@@ -224,7 +222,7 @@ def _print(em: KernelEmitter, op: simt.PrintOp) -> None:
 
 
 def _assert(em: KernelEmitter, op: simt.AssertOp) -> None:
-    """Once an assertion has failed, others say nothing."""
+    """Write a record and fail. After a failure other assertions write nothing."""
     b = em.builder
     failed = allowed(em, b.xor(em.get(op.condition), I1(1)))
     with b.if_then(failed):

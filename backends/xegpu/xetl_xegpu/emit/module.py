@@ -1,7 +1,7 @@
 """A module at the ``lanes`` stage as LLVM IR and as SPIR-V.
 
-The tables of the core emit what is plain arithmetic and control flow; those beside this
-file emit `simt`, and what SPIR-V has otherwise than LLVM.
+The tables of the core emit plain arithmetic and control flow. The tables of this
+package emit `simt`, and operations that SPIR-V handles differently from LLVM.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from xetl_xegpu.simt import SPILLS, FuncOp
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """What became of a module.
+    """The result of the emission of a module.
 
     Attributes:
-        spirv: all its kernels, as an OpenCL or Level Zero driver takes them.
-        log: for `xetl.runtime.log.read_records`: its prints and assertions, and the
-            messages that are checked.
+        spirv: all its kernels, for a driver of OpenCL or Level Zero.
+        log: its prints and assertions, and the messages that are checked, for
+            `xetl.runtime.log.read_records`.
     """
 
     spirv: bytes
@@ -54,15 +54,15 @@ class Emitted:
 
 
 def llvm_text(module: ModuleOp, target: str) -> str:
-    """LLVM IR of a module at the ``lanes`` stage, checked.
+    """Return the checked LLVM IR of a module at the ``lanes`` stage.
 
     Args:
         module: its kernels are `simt.func`.
-        target: as `xetl.devices` has it; Intel's builtins are defined for those that
-            are emulated.
+        target: a name of `xetl.devices`; for emulated targets Intel's builtins are
+            defined in the module.
 
     Raises:
-        InternalError: it needs what the target, or SPIR-V, has not.
+        InternalError: it needs something that the target, or SPIR-V, lacks.
     """
     device = find_device(target)
     numbers = {op: n for n, op in enumerate(log_operations(module, device))}
@@ -75,13 +75,13 @@ def llvm_text(module: ModuleOp, target: str) -> str:
 
 
 def emit(module: ModuleOp, target: str) -> Emitted:
-    """SPIR-V of a module at the ``lanes`` stage; as `llvm_text`."""
+    """Return the SPIR-V of a module at the ``lanes`` stage; see `llvm_text`."""
     log = [entry_of(op) for op in log_operations(module, find_device(target))]
     return Emitted(assembly.in_module(to_spirv(llvm_text(module, target))), log)
 
 
 def spirv_text(module: ModuleOp, target: str) -> str:
-    """The same module of SPIR-V as text; as `llvm_text`."""
+    """Return the module of SPIR-V as text; see `llvm_text`."""
     return assembly.in_text(to_assembly(llvm_text(module, target)))
 
 
@@ -89,7 +89,7 @@ TRIPLE = "spirv64-unknown-unknown"
 
 
 def new_module() -> Module:
-    """A module that allows ``a * b + c`` to be one operation, as the language does."""
+    """Return a module in which ``a * b + c`` may be fused, as in the language."""
     module = ll.Module("xetl")
     module.triple = TRIPLE
     module.add_named_metadata("opencl.enable.FP_CONTRACT")
@@ -99,7 +99,7 @@ def new_module() -> Module:
 def emit_module(
     module: ModuleOp, device: Device, log_ids: dict[Operation, int]
 ) -> Module:
-    """The LLVM module of all kernels of a module at the ``lanes`` stage.
+    """Return the LLVM module of all kernels of a module at the ``lanes`` stage.
 
     Args:
         log_ids: the number of each operation that writes a record.
@@ -159,7 +159,7 @@ def _no_function(name: str, element: object, lanes: int) -> Value:
 
 
 def _shared_memory(llvm: Module, op: FuncOp) -> Value | None:
-    """All of a kernel's shared local memory: one array of bytes."""
+    """Return a kernel's shared local memory as one array of bytes; None if none."""
     count = op.slm_bytes.value.data
     if not count:
         return None
@@ -168,14 +168,14 @@ def _shared_memory(llvm: Module, op: FuncOp) -> Value | None:
     )
     memory.linkage, memory.align = "internal", LINE
     memory.initializer = ll.Constant(memory.value_type, ll.Undefined)
-    memory.type = LOCAL  # llvmlite would compare what it points to
+    memory.type = LOCAL  # an opaque pointer: llvmlite would compare pointee types
     return memory
 
 
 def text_of(module: Module) -> str:
-    """The text of a module as LLVM reads it.
+    """Return the text of a module in LLVM's syntax.
 
-    llvmlite puts a comma between two attachments of a function, which is no syntax.
+    llvmlite prints a comma between two attachments of a function, which is an error.
     """
     head = re.compile(r"^(define .*?)((?:,? ![a-z_]+ !\d+)+)$", re.MULTILINE)
 

@@ -1,7 +1,7 @@
-"""The types of OpenCL C: what LLVM calls them, and the symbols of functions of them.
+"""Types of OpenCL C: their LLVM types, and the symbols of functions.
 
-Symbols are mangled as Itanium's C++ ABI has it; a type is written as in OpenCL C:
-``int``, ``float8``, ``global void*``, ``const`` left of what it belongs to.
+Symbols are mangled by Itanium's C++ ABI. A type is written as in OpenCL C: ``int``,
+``float8``, ``global void*``, with ``const`` to the left of the type it qualifies.
 
 Sources: Itanium C++ ABI, 5.1.4 to 5.1.10; SPIR 2.0, section A.1.
 """
@@ -28,7 +28,7 @@ _SCALARS: dict[str, tuple[str, Any]] = {
     "half": ("Dh", HALF),
     "float": ("f", F32),
     "double": ("d", F64),
-    "named_barrier": ("14__namedBarrier", None),  # of a structure nobody looks into
+    "named_barrier": ("14__namedBarrier", None),  # an opaque structure
 }
 _SPACES = {"private": 0, "global": 1, "local": 3}
 _TYPE = re.compile(
@@ -39,14 +39,14 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @cache
 def mangle(name: str, parameters: tuple[str, ...]) -> str:
-    """The symbol of ``name(parameters)``."""
+    """Return the symbol of ``name(parameters)``."""
     known: list[str] = []
     codes = [_encode(parameter, known) for parameter in parameters]
     return f"_Z{len(name)}{name}{''.join(codes) or 'v'}"
 
 
 def llvm_type(text: str) -> Type:
-    """The LLVM type of an OpenCL C type."""
+    """Return the LLVM type of an OpenCL C type."""
     space, _, scalar, count, star = _parts(text)
     if star:
         return ll.PointerType(addrspace=_SPACES[space or "private"])
@@ -63,7 +63,7 @@ def _parts(text: str) -> tuple[str, str, str, str, str]:
 
 
 def _encode(text: str, known: list[str]) -> str:
-    """The code of a type; what was named before is a reference (``S_``, ``S0_``)."""
+    """Return the code of a type; a repeated type is a reference (``S_``, ``S0_``)."""
     space, const, scalar, count, star = _parts(text)
     code = _SCALARS[scalar][0]
     if count:
@@ -91,7 +91,7 @@ _NAMES = {"half": "half", "float": "float", "double": "double"}
 
 
 def opencl_type(type_: object) -> str:
-    """What OpenCL C calls an LLVM type; integers without sign."""
+    """Return the OpenCL C type of an LLVM type; integers are unsigned."""
     lowered: Any = type_
     element = getattr(lowered, "element", lowered)
     by_width = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}

@@ -1,25 +1,26 @@
 """Emission of 2-D block messages that share an address payload.
 
-The address payload of a message is one register: base, width, height, pitch, place and
-shape of the block. Out of loops, Intel's compiler builds one for each message, ten
-instructions. Here one is built for all messages of a block of code that move blocks of
-one shape of one matrix; those at a constant distance from the first give that distance
-(bmg: a field of the message; pvc: a copy and an addition), others set the place.
+The address payload of a message is one register with base, width, height, pitch,
+position and shape of the block. Outside of loops, Intel's compiler builds one for each
+message, with ten instructions. This module builds one for all messages in a block of
+code that move blocks of one shape of one matrix. A message at a constant distance from
+the first one has the distance (bmg: a field of the message; pvc: a copy and an
+addition); other messages set the position.
 [measured] ocloc 26.27, four loads and four stores: 48 instructions on pvc, 79 before.
 
-Loads in loops are left alone: the compiler itself keeps a payload before the loop. Of
-loads that transpose there are many a step, and pvc copies it for each: there each has
-a payload of its own. So have prefetches in loops beside matrix products of 16 and 8
-bits. Beside reductions, which need the registers, few loads have one, and nothing if
-these do not suffice. A place that goes on evenly is moved in the payload by an
-addition.
+Loads in loops are left alone: the compiler hoists their payload out of the loop. Loads
+that transpose are many in a step, and pvc copies the payload for each of them: there
+each one has its own payload. So have prefetches in loops beside matrix products of 16
+and 8 bits. Beside reductions, which need the registers, few loads have their own
+payload, and none if the registers do not suffice. A position that moves by a constant
+step is updated in the payload by an addition.
 [measured] a GEMM of bf16 on pvc: 53 instructions a step, by B column-major 66; if
 places are set, 54 and 71; if the compiler makes these payloads, 70 and 101.
-Left alone are messages with hints, and shapes whose items no vector of SPIR-V holds.
+Left alone: messages with hints, and shapes whose items do not fit a SPIR-V vector.
 
 Source: Intel Graphics Compiler, `LSCFuncsResolution.cpp`, `Decompose2DBlockFuncs.cpp`
 (names and parameters). The functions read and write memory in order: loads and stores
-of one array stay as they stand (`test_payloads_offline.py`).
+of one array keep their order (`test_payloads_offline.py`).
 """
 
 from __future__ import annotations
@@ -44,26 +45,26 @@ from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
 
 _BITS = (16, 32)
 _MOST_ITEMS = 16
-"""Of a vector of SPIR-V."""
+"""The most items of a SPIR-V vector."""
 _REACH = 256
-"""Rows and columns that a message can go without setting its place."""
+"""Distances in rows and columns must be less than this; else the position is set."""
 _DEFAULT = I32(0)
-"""What the caches do: as the driver has it. No distance from a payload's place."""
+"""As a cache hint: the driver's default. As a distance: the payload's position."""
 _CACHED = I32(4)
-"""In both caches: what the driver has for prefetches."""
+"""A cache hint: cached in both caches, as the driver's prefetches are."""
 _BESIDE_REDUCTIONS = 4
-"""Loads in a loop that may have payloads of their own where rows are reduced.
+"""The most loads in a loop that have their own payloads if rows are reduced.
 
 [measured] Attention, heads of 64, causal, pvc: 701 instructions a step with none, 692
 with 4; with 8 it spills 128 bytes, with all 384.
 """
 _COPIES = ("pvc",)
-"""Devices of which a message has no field for a distance: payloads are copied."""
+"""Devices whose messages have no field for a distance, so that payloads are copied."""
 
 
 @dataclass
 class Payload:
-    """A payload in a register, and the place that it has now."""
+    """A payload in a register, with its present position."""
 
     pointer: Value
     x: SSAValue
@@ -71,12 +72,12 @@ class Payload:
 
 
 def op_with_pointer(em: KernelEmitter, kernel: simt.FuncOp) -> Operation | None:
-    """The message that names its array by a pointer, as no access else does.
+    """Return the message that must name its array by a pointer, or None.
 
-    Payloads take addresses. Level Zero keeps memory resident that is given by its
-    address if some access of the kernel is by a pointer that is an argument: Intel's
-    compiler notes that of a documented message (`is_ptr`; source: compute runtime,
-    ``isAnyArgumentPtrByValue``).
+    There is one if no other access uses a pointer, because payloads have addresses.
+    Level Zero keeps memory at addresses resident only if some access of the kernel uses
+    an argument as a pointer. Intel's compiler notes that for a documented message
+    (`is_ptr`; source: compute runtime, ``isAnyArgumentPtrByValue``).
     """
     blocks: list[BlockOp] = []
     for op in kernel.walk():
@@ -107,16 +108,16 @@ def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
     if not is_message or shape.mode != "plain" or shape.columns != SUBGROUP_SIZE:
         return False
     if isinstance(op, simt.BlockStoreOp):
-        # An assertion that failed stops stores: `block_io` moves their place.
+        # A failed assertion disables stores: `block_io` moves their position outside.
         is_free = always(allowed(em, I32(1))) if em.ending else True
     else:
-        # [measured] Single items of a payload's loads are copied where they are used.
+        # [measured] Single items of loads with a payload are copied at their use.
         is_free = shape.items > 1 and not any(around(op, scf.ForOp, scf.WhileOp))
     return is_free and shape.bits in _BITS and shape.items <= _MOST_ITEMS
 
 
 def load(em: KernelEmitter, op: simt.BlockLoadOp) -> Value:
-    """All items of a block."""
+    """Load a block and return all its items."""
     message = builtins.payload_message(em.device, "load", op.shape)
     if op.shape.mode == "transpose":
         at_place = (_DEFAULT, _DEFAULT, _DEFAULT)
@@ -125,7 +126,7 @@ def load(em: KernelEmitter, op: simt.BlockLoadOp) -> Value:
 
 
 def store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
-    """The items of a block."""
+    """Store the items of a block."""
     pointer, x, y = _placed(em, op)
     items = em.get(op.value)
     message = builtins.payload_message(em.device, "store", op.shape)
@@ -133,7 +134,7 @@ def store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
 
 
 def prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
-    """Ask for a block."""
+    """Prefetch a block."""
     message = builtins.payload_message(em.device, "prefetch", op.shape)
     at_place = (_DEFAULT, _DEFAULT, _CACHED)
     _sent(em, op, lambda pointer: em.call(message, [pointer, *at_place]))
@@ -204,7 +205,7 @@ def _sent(em: KernelEmitter, op: BlockOp, send: Callable[[Value], Value]) -> Val
 
 
 def _even(em: KernelEmitter, place: SSAValue, loop: Operation) -> Even | None:
-    """The path of a place in a loop, or of one of two that is chosen before it."""
+    """Return the path of a place in a loop, or of a select between two places."""
     choice, b = place.owner, em.builder
     if isinstance(choice, arith.SelectOp) and is_defined_outside(
         choice.condition, loop
@@ -221,11 +222,11 @@ def _even(em: KernelEmitter, place: SSAValue, loop: Operation) -> Even | None:
 
 
 Path = tuple[Value, int]
-"""Where a place is when a loop begins, and how far it goes each time."""
+"""The start of a place when a loop begins, and its constant step."""
 
 
 def _path(em: KernelEmitter, place: SSAValue, loop: Operation) -> Path | None:
-    """The path of a place in a loop; None: it is not known to go evenly."""
+    """Return the path of a place in a loop. None: no constant step is known."""
     b, owner = em.builder, place.owner
     number = constant_index(place)
     if number is not None:
@@ -253,7 +254,7 @@ def _path(em: KernelEmitter, place: SSAValue, loop: Operation) -> Path | None:
 
 
 def _step(loop: Operation) -> int | None:
-    """What is added to the first thing that a loop carries, if that is a constant."""
+    """Return the constant step of the first value that a loop carries, or None."""
     if isinstance(loop, scf.ForOp):
         return constant_index(loop.step)
     block, after = (region.block for region in loop.regions)
@@ -267,14 +268,14 @@ def _step(loop: Operation) -> int | None:
 
 
 def _first(em: KernelEmitter, carried: SSAValue) -> Value:
-    """What a loop begins with."""
+    """Return the initial value of a loop-carried value."""
     phi = em.get(carried)
     assert isinstance(phi, ll.PhiInstr)
     return phi.incomings[0][0]
 
 
 def _placed(em: KernelEmitter, op: BlockOp) -> tuple[Value, Value, Value]:
-    """The payload of a message, and the distances of its block from there."""
+    """Return the payload of a message, and the distances of its block from there."""
     block = op.parent
     assert isinstance(block, Block)
     shape = replace(op.shape, mode="plain")
@@ -300,7 +301,7 @@ def _placed(em: KernelEmitter, op: BlockOp) -> tuple[Value, Value, Value]:
 def _made(
     em: KernelEmitter, op: BlockOp, starts: Mapping[str, Value] | None = None
 ) -> Value:
-    """A payload; ``starts``: where axes begin that are not where the block is."""
+    """Make a payload at the block; ``starts`` replaces its position along axes."""
     b, shape = em.builder, op.shape
     sizes = [
         b.sub(b.trunc(em.get(size), I32), I32(1))
@@ -316,7 +317,7 @@ def _made(
 
 
 def _distance(start: SSAValue, end: SSAValue) -> int | None:
-    """How far ``end`` is from ``start``, if that is a small constant."""
+    """Return the distance from ``start`` to ``end``. None: it is no small constant."""
     (root, first), (other, second) = root_and_distance(start), root_and_distance(end)
     distance = second - first
     return distance if root is other and abs(distance) < _REACH else None

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from xetl.codegen.types import I32, Type, Value, ll
+from xetl.worklist import Worklist
 
 ValueT = TypeVar("ValueT", bound=Value)
 
@@ -217,15 +218,11 @@ class ScalarBuilder(ll.IRBuilder):
                 kept.append(each)
             block.instructions[:] = kept
 
-    def _needed(self, instructions: Iterable[ll.Instruction]) -> set[Value]:
-        needed: set[Value] = set()
-        waiting = [each for each in instructions if each not in self._spare]
-        while waiting:
-            for operand in _operands(waiting.pop(), self._spare):
-                if operand in self._spare and operand not in needed:
-                    needed.add(operand)
-                    waiting.append(operand)
-        return needed
+    def _needed(self, instructions: Iterable[ll.Instruction]) -> set[ll.Instruction]:
+        waiting = Worklist(each for each in instructions if each not in self._spare)
+        for each in waiting:
+            waiting += [o for o in _operands(each, self._spare) if o in self._spare]
+        return waiting.seen
 
 
 def _operands(

@@ -1,11 +1,13 @@
-"""LLVM IR to SPIR-V that is right: binary modules, and text that assembles to them.
+"""Translation of LLVM IR to SPIR-V, checked: binary modules, and text for `spirv-as`.
 
-* What LLVM's SPIR-V backend cannot do ends the process, so `spirv_limits` comes first.
-* A wrong module has a number given twice (all 76 of 480 that freeing made wrong). Every
-  module and text is looked at; a wrong one is emitted again, at last in a process of
-  its own.
-* What an emission uses cannot be freed. After so many, each is in such a process.
-* Optimisations of LLVM make modules that are not valid, and gain nothing.
+* LLVM's SPIR-V backend ends the process on code that it cannot translate, so
+  `spirv_limits` checks the code first.
+* Wrong modules define an id twice (all 76 of 480 that were wrong after memory had been
+  freed). Every module and text is checked. A wrong one is emitted again, the last time
+  in another process.
+* The memory of an emission cannot be freed. After a number of emissions, all others run
+  in other processes.
+* Optimisations of LLVM make invalid modules, and gain nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _FUNCTION_END = 56
 
 
 def problem_with(module: bytes) -> str | None:
-    """What is wrong with a module: a number given twice or out of bounds, no end."""
+    """Return what is wrong with a module: a bad id, or no end. None: it is right."""
     seen, last = set[int](), None
     try:
         bound = struct.unpack_from("<I", module, 12)[0] if len(module) >= 16 else 0
@@ -58,7 +60,7 @@ _CACHE_CONTROLS = {
 
 
 def problem_with_text(text: str) -> str | None:
-    """What is wrong with a module: a number given twice or never, no end."""
+    """Return what is wrong with the text of a module, as `problem_with` does."""
     text = _STRING.sub("", text)
     defined = _DEFINITION.findall(text)
     known = set(defined)
@@ -72,7 +74,7 @@ def problem_with_text(text: str) -> str | None:
 
 
 def readable(text: str) -> str:
-    """The text with cache controls by name: LLVM prints their numbers."""
+    """Return the text with names of cache controls, which LLVM prints as numbers."""
 
     def named(found: re.Match[str]) -> str:
         head, access, number = found.groups()
@@ -84,16 +86,16 @@ def readable(text: str) -> str:
 _LOCK = ForkSafeLock()
 
 _MOST_HERE = 256
-"""Emissions in this process: their memory is never given back."""
+"""The most emissions in this process, whose memory is never freed."""
 
 _ATTEMPTS = 4
-"""Each takes 10 ms in this process, 100 in one of its own, as the last is."""
+"""An attempt takes 10 ms in this process, and 100 ms in another, as the last does."""
 
 _EXTENSIONS = ",".join(f"+{name}" for name in EXTENSIONS)
 
 
 def emit_once(text: str, as_text: bool) -> bytes:
-    """SPIR-V of a checked LLVM module in this process, not yet looked at."""
+    """Return the unchecked SPIR-V of an LLVM module, emitted in this process."""
     with _LOCK.held():
         try:
             return llvm_spirv.emit(text, _EXTENSIONS, as_text=as_text)
@@ -102,8 +104,8 @@ def emit_once(text: str, as_text: bool) -> bytes:
 
 
 def emit_elsewhere(text: str, as_text: bool) -> bytes:
-    """As `emit_once`, in a process of its own."""
-    # Of `sys.path` no more than it needs: there may be a user's ``types.py``.
+    """Return the same as `emit_once`, emitted in another process."""
+    # Pass only one entry of `sys.path`: others may hold a user's ``types.py``.
     package = cast("Any", sys.modules["llvmlite"]).__file__
     environment = {**os.environ, "PYTHONPATH": str(Path(package).parents[1])}
     form = "text" if as_text else "binary"
@@ -122,7 +124,7 @@ def emit_elsewhere(text: str, as_text: bool) -> bytes:
 
 
 def to_spirv(text: str) -> bytes:
-    """A module of SPIR-V of the text of a checked LLVM module.
+    """Return the SPIR-V module of a checked LLVM module.
 
     Raises:
         InternalError: LLVM does not read the text, or makes a wrong module of it.
@@ -131,10 +133,10 @@ def to_spirv(text: str) -> bytes:
 
 
 def to_assembly(text: str) -> str:
-    """The same module as text that `spirv-as` reads.
+    """Return the SPIR-V module as text that `spirv-as` reads.
 
     Raises:
-        InternalError: as `to_spirv`.
+        InternalError: see `to_spirv`.
     """
     found = _right(text, True, lambda made: problem_with_text(made.decode()))
     return readable(found.decode())
@@ -143,10 +145,10 @@ def to_assembly(text: str) -> str:
 def _right(
     text: str, as_text: bool, problem_with: Callable[[bytes], str | None]
 ) -> bytes:
-    """The first emission that nothing is wrong with."""
+    """Return the first emission without a problem."""
     problem = None
     for last in range(_ATTEMPTS - 1, -1, -1):
-        # A wrong module is kept as well: the limit is looked at each time.
+        # Wrong modules count for the limit, too.
         here = last and len(llvm_spirv.KEPT) < _MOST_HERE
         found = (emit_once if here else emit_elsewhere)(text, as_text)
         problem = problem_with(found)

@@ -1,12 +1,12 @@
-"""Refuse what LLVM's SPIR-V backend cannot do, before it ends the process.
+"""Refuse code on which LLVM's SPIR-V backend would abort the process.
 
 Source: SPIR-V 1.6, section 2.16.1, "Universal validation rules" (lengths of vectors,
-widths of integers); what the backend was seen to abort on.
+widths of integers); and code on which the backend was seen to abort.
 
-What the backend gets wrong is written so that it does not: ``zext iM (trunc iW to iN)
-to iM`` with W > M becomes a bitwise `and` of operands of different widths, a module
-that drivers refuse. [measured] LLVM 20: W, N, M of 32, 8, 16; 64, 8, 16; 64, 8, 32; 64,
-16, 32. So the `and` is ours, and comes first::
+This module also rewrites code that the backend translates wrongly. It turns ``zext
+(trunc iW to iN) to iM`` with W > M into a bitwise `and` of operands of different
+widths, and drivers refuse that module. [measured] LLVM 20: W, N, M of 32, 8, 16; 64, 8,
+16; 64, 8, 32; 64, 16, 32. So we write the `and` ourselves, before the truncation::
 
     %n = trunc i32 %w to i8            %m = and i32 %w, 255
     %z = zext i8 %n to i16       ->    %z = trunc i32 %m to i16
@@ -25,7 +25,7 @@ from xetl_xegpu.simt import LENGTHS
 
 
 def mend_zero_extensions(module: Module) -> None:
-    """Rewrite such pairs in all functions of a module of llvmlite, in place."""
+    """Rewrite each `zext` of a `trunc` that the backend gets wrong, in place."""
     for function in module.functions:
         for block in function.blocks:
             for cast in [each for each in block.instructions if _is_wrong(each)]:
@@ -54,12 +54,12 @@ def _mend(block: ll.Block, cast: ll.Instruction) -> None:
 
 
 def _bits(type_: Type) -> int:
-    """Of an integer, or of an item of a vector of them."""
+    """Return the width of an integer, or of the elements of a vector."""
     return getattr(type_, "element", type_).width
 
 
 WIDTHS = (1, 8, 16, 32, 64)
-"""Bits of an integer."""
+"""The widths of integers in bits."""
 
 INTRINSICS = frozenset(
     {
@@ -67,7 +67,7 @@ INTRINSICS = frozenset(
         *("fma", "round", "roundeven", "sqrt", "trunc"),
     }
 )
-"""Functions of LLVM itself that have an instruction in SPIR-V."""
+"""LLVM's intrinsics that have an instruction in SPIR-V."""
 
 _FLOAT_ATOMICS = "SPV_EXT_shader_atomic_float_add"
 _NUMBERS = (ll.HalfType, ll.FloatType, ll.DoubleType)
@@ -77,7 +77,11 @@ _NOT_FOR_BOOLS = frozenset(
 
 
 def check_module(module: Module) -> None:
-    """Refuse instructions that SPIR-V, or LLVM's backend for it, has not."""
+    """Refuse instructions that SPIR-V or LLVM's backend for it does not have.
+
+    Raises:
+        InternalError: the module has such an instruction.
+    """
     for function in module.functions:
         if not function.blocks:
             _check_symbol(function)
@@ -87,7 +91,7 @@ def check_module(module: Module) -> None:
 
 
 def _check_symbol(function: ll.Function) -> None:
-    """Check that compilers know what is called."""
+    """Check that compilers know a function that is called."""
     name = function.name
     if name.startswith("llvm."):
         if name.split(".")[1] not in INTRINSICS:

@@ -1,4 +1,6 @@
-"""The words of a SPIR-V module. Nothing is imported: launches read modules, too.
+"""The words of a SPIR-V module.
+
+This file imports nothing of the compiler, because launches read modules, too.
 
 Sources: SPIR-V specification 1.6, "Binary Form" and "Instructions".
 """
@@ -11,17 +13,17 @@ from typing import NamedTuple
 
 MAGIC = 0x07230203
 HEADER = 5
-"""Words before the first instruction; the fourth is above all numbers of results."""
+"""Words before the first instruction; the fourth is larger than every result id."""
 
 
 class Instruction(NamedTuple):
-    """An instruction: its operation, and the words behind the first one."""
+    """An instruction: its opcode, and the words after the first one."""
 
     opcode: int
     operands: Sequence[int]
 
 
-# Operations that have a result but no type; most of the others have both or neither.
+# Operations with a result id but no result type. Most of the others have both.
 _ONLY_RESULT = frozenset(
     {
         *(7, 11, 73, 248),  # OpString, OpExtInstImport, OpDecorationGroup, OpLabel
@@ -46,10 +48,10 @@ _NO_RESULT = frozenset(
 
 
 def instructions(module: bytes) -> Iterator[Instruction]:
-    """The instructions of a module.
+    """Yield the instructions of a module.
 
     Raises:
-        ValueError: it is no module, or an instruction ends behind its end.
+        ValueError: the bytes are no module, or an instruction is longer than the rest.
     """
     if len(module) % 4 or len(module) < 4 * HEADER:
         raise ValueError("it is no sequence of words")
@@ -66,15 +68,46 @@ def instructions(module: bytes) -> Iterator[Instruction]:
 
 
 def text_of(words: Sequence[int]) -> str:
-    """The string that operands are, or begin with."""
+    """Return the string that the words begin with."""
     encoded = struct.pack(f"<{len(words)}I", *words)
     return encoded.partition(b"\0")[0].decode(errors="replace")
 
 
 def result_of(instruction: Instruction) -> int | None:
-    """The number that an instruction gives its result, if it has one."""
+    """Return the id of an instruction's result. Return None if it has no result."""
     opcode, operands = instruction
     if opcode in _NO_RESULT:
         return None
     place = 0 if opcode in _ONLY_RESULT else 1
     return operands[place] if place < len(operands) else None
+
+
+_TYPE_INT, _TYPE_VECTOR, _FUNCTION = 21, 23, 54
+_ARITHMETIC = frozenset(
+    {
+        12,  # OpExtInst
+        *range(126, 153),  # OpSNegate to OpSMulExtended
+        *range(170, 180),  # OpIEqual to OpSLessThanEqual
+        *range(194, 206),  # OpShiftRightLogical to OpBitCount
+    }
+)
+
+
+def computes_in_short_integers(module: bytes) -> bool:
+    """Return whether a module has arithmetic or comparisons of 8- or 16-bit integers.
+
+    Loads, stores, selections and conversions of them do not count.
+    """
+    types: set[int] = set()
+    values: set[int] = set()
+    for opcode, operands in instructions(module):
+        if opcode == _FUNCTION and not types:
+            return False
+        is_short = opcode == _TYPE_INT and operands[1] in (8, 16)
+        if is_short or (opcode == _TYPE_VECTOR and operands[1] in types):
+            types.add(operands[0])
+        elif len(operands) > 1 and operands[0] in types:
+            values.add(operands[1])
+        if opcode in _ARITHMETIC and not values.isdisjoint(operands[1:]):
+            return True
+    return False

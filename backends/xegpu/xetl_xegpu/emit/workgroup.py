@@ -1,25 +1,25 @@
-"""Emission of where a lane is, what lanes tell one another, barriers, and the end.
+"""Emission of ids, shuffles and reductions, barriers, fences, and the kernel's end.
 
-Values travel between lanes as integers of 32 or 64 bits: those every driver shuffles.
-Vectors go element by element.
+Values are shuffled as integers of 32 or 64 bits, which every driver supports; vectors
+are shuffled element by element.
 
-A fence says which memory it is about: LLVM's own does not, and Intel's compiler makes
-nothing of it (ocloc 26.27). Source of the numbers: SPIR-V 1.6, "Scope" and "Memory
+A fence names the memory that it orders. LLVM's own fence does not, and Intel's compiler
+drops it (ocloc 26.27). Source of the numbers: SPIR-V 1.6, "Scope" and "Memory
 Semantics".
 
-How a workgroup ends when one of its subgroups finds that an assertion fails: others may
-wait for it at a barrier, so it cannot just end. GPUs would wait for ever, and
-opencl:cpu, which runs one subgroup after the other, goes on with wrong numbers. It goes
-on to the next barrier as one that is dead: it loads what is always there, stores
-nothing and prints nothing. Before, it leaves word in shared memory; after the barrier
-all read it, and all end.
+How a workgroup ends if an assertion of one subgroup fails: other subgroups may wait for
+it at a barrier, so it cannot return. GPUs would wait for ever; opencl:cpu, which runs
+one subgroup after the other, would go on with wrong numbers. The subgroup sets a flag
+in shared memory and goes on to the next barrier as a dead one: its loads read memory
+that always exists, it stores nothing and prints nothing. After the barrier all
+subgroups read the flag, and all return.
 
-Word is left in one of two places by turns. Somebody slow still reads of the last
-barrier when somebody fast leaves word of the next one.
+There are two flags, used in turn: a slow subgroup may still read the flag of the last
+barrier when a fast one sets that of the next.
 
-On its way a dead subgroup may take another branch than it would have, and come to
-another barrier, or to the end. A barrier of a GPU is over when all have come to one,
-whichever it is, so all meet once more at the end.
+A dead subgroup may take another branch, and reach another barrier or the end. A barrier
+of a GPU is over when all subgroups have reached some barrier, so all meet once more at
+the end.
 """
 
 from __future__ import annotations
@@ -36,13 +36,7 @@ from xetl.codegen.types import I1, I16, I32, I64, Type, Value, is_narrow_float, 
 from xetl.dialects.base import element_type
 from xetl.errors import InternalError
 from xetl_xegpu import simt
-from xetl_xegpu.emit.builtins import (
-    Builtin,
-    function,
-    named_barrier,
-    named_barrier_init,
-    split_barrier,
-)
+from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.emitter import LINE, LOCAL, Ending, KernelEmitter, Table, combine
 from xetl_xegpu.simt import SUBGROUP_SIZE
 
@@ -50,7 +44,7 @@ _STEPS = (1, 2, 4, 8)
 
 
 def shuffle(em: KernelEmitter, value: Value, lane: Value) -> Value:
-    """The number ``value`` as lane ``lane`` (i32, below 16) has it."""
+    """Return the number ``value`` of the lane ``lane`` (i32, less than 16)."""
     return _exchange(em, "intel_sub_group_shuffle", value, lane)
 
 
@@ -67,7 +61,7 @@ def _exchange(em: KernelEmitter, name: str, value: Value, which: Value) -> Value
             return b.icmp_signed("!=", wide, I32(0))
         return b.trunc(wide, type_)
     scalar = "uint" if type_ == I32 else "ulong"
-    return em.call(function(name, scalar, scalar, "uint"), [value, which])
+    return em.call(builtins.function(name, scalar, scalar, "uint"), [value, which])
 
 
 _BITS: dict[Any, Any] = {ll.HalfType: I16, ll.FloatType: I32, ll.DoubleType: I64}
@@ -76,7 +70,7 @@ _BITS: dict[Any, Any] = {ll.HalfType: I16, ll.FloatType: I32, ll.DoubleType: I64
 def each_element(
     em: KernelEmitter, value: Value, change: Callable[[Value], Value]
 ) -> Value | None:
-    """A vector of what becomes of each element; a number becomes one."""
+    """Apply ``change`` to each element of a vector, or to a number."""
     if not isinstance(value.type, ll.VectorType):
         return change(value)
     b, result = em.builder, None
@@ -97,10 +91,10 @@ def _shuffle(em: KernelEmitter, op: simt.ShuffleOp) -> None:
 
 
 def _existing_lane(em: KernelEmitter, lane: Value) -> Value:
-    """The lane as the language counts them: round and round.
+    """Return the lane modulo 16, as the language defines it.
 
-    Of a constant it must be a constant: where LLVM's backend folds the operation itself
-    it ends the process if the kernel has a loop of compare and exchange as well.
+    A constant is folded here: if LLVM's backend folds the operation, it ends the
+    process if the kernel also has a compare-and-exchange loop.
     """
     if isinstance(lane, ll.Constant):
         return I32(lane.constant % SUBGROUP_SIZE)
@@ -110,11 +104,11 @@ def _existing_lane(em: KernelEmitter, lane: Value) -> Value:
 _NUMBERS = {"float": "float", "double": "double", "i32": "uint", "i64": "ulong"}
 
 
-def _of_device(em: KernelEmitter, kind: str, type_: Type) -> Builtin | None:
-    """What reduces numbers over lanes; None: the device has nothing that does.
+def _of_device(em: KernelEmitter, kind: str, type_: Type) -> builtins.Builtin | None:
+    """Return the builtin that reduces numbers over lanes, or None.
 
-    Those of floats on OpenCL's driver for CPUs are not ours: extrema are NaN where some
-    lane has NaN, not all; on some processors a sum of -0.0 is 0.0.
+    Those of floats are not used on OpenCL's driver for CPUs: extrema are NaN if some
+    lane, not all, has NaN; on some processors a sum of -0.0 is 0.0.
     """
     name, number = kind[:3], _NUMBERS.get(str(type_))
     if name not in ("add", "min", "max") or number is None:
@@ -122,11 +116,11 @@ def _of_device(em: KernelEmitter, kind: str, type_: Type) -> Builtin | None:
     if em.device.emulated and number in ("float", "double"):
         return None
     number = number if kind.endswith("ui") else number.removeprefix("u")
-    return function(f"sub_group_reduce_{name}", number, number)
+    return builtins.function(f"sub_group_reduce_{name}", number, number)
 
 
 def _reduce(em: KernelEmitter, op: simt.ReduceOp) -> None:
-    """Of the narrow floats in f32."""
+    """Emit a reduction; narrow floats are reduced in f32."""
     type_: Attribute = element_type(op.value.type)
     kind = op.kind.data
 
@@ -139,10 +133,10 @@ def _reduce(em: KernelEmitter, op: simt.ReduceOp) -> None:
 
 
 def _reduced(em: KernelEmitter, kind: str, value: Value) -> Value:
-    """By the device's own function, else with the lane that differs in a bit, for all.
+    """Reduce by the device's builtin, or else by a butterfly of shuffles.
 
-    Of rows that are reduced side by side Intel's compiler makes one tree, and keeps the
-    results together: 8 sums are 12 instructions instead of 64.
+    Intel's compiler merges the builtins of neighbouring rows into one tree and keeps
+    the results together: 8 sums take 12 instructions instead of 64.
     """
     builtin = _of_device(em, kind, value.type)
     if builtin is not None:
@@ -155,10 +149,10 @@ def _reduced(em: KernelEmitter, kind: str, value: Value) -> Value:
 
 
 def _or_nan(em: KernelEmitter, value: Value, best: Value) -> Value:
-    """NaN if a lane has one: the device's functions prefer numbers."""
+    """Return NaN if a lane has NaN, else ``best``: the builtins ignore NaN."""
     b = em.builder
     here = b.zext(b.fcmp_unordered("uno", value, value), I32)
-    some = em.call(function("sub_group_any", "int", "int"), [here])
+    some = em.call(builtins.function("sub_group_any", "int", "int"), [here])
     nan = ll.Constant(value.type, float("nan"))
     return b.select(b.icmp_signed("!=", some, I32(0)), nan, best)
 
@@ -167,14 +161,14 @@ _BARRIERS = (simt.BarrierOp, simt.BarrierWaitOp, simt.NamedBarrierOp)
 
 
 def own_bytes(kernel: simt.FuncOp) -> int:
-    """Shared memory of a kernel beside its own; 0 if nobody may wait for a dead one."""
+    """Return the bytes of shared memory for the flags of dead subgroups, or 0."""
     kinds = {type(op) for op in kernel.walk()}
     is_needed = simt.AssertOp in kinds and not kinds.isdisjoint(_BARRIERS)
     return LINE if is_needed else 0
 
 
 def begin(em: KernelEmitter, kernel: simt.FuncOp) -> None:
-    """Find the program; prepare for failures, if somebody may wait for who failed."""
+    """Emit the walk of programs, and the flags for failed assertions if needed."""
     rows = kernel.attributes.get(simt.WALK)
     if isinstance(rows, IntegerAttr):
         em.walked = _walked(em, rows.value.data)
@@ -194,16 +188,18 @@ def begin(em: KernelEmitter, kernel: simt.FuncOp) -> None:
 
 
 def _walked(em: KernelEmitter, rows: int) -> tuple[Value, ...]:
-    """The numbers along x and y of the program that is this one in a walk by groups.
+    """Return the indices along x and y of this program in a walk by groups.
 
     A group is ``rows`` programs along x (the last one may have fewer) and all along y.
-    Programs start with x, so these numbers count them; a launch sees that x times y
-    fits 32 bits.
+    Programs are numbered along x first, in the order of their starts. Launches check
+    that x times y fits 32 bits.
     """
     b = em.builder
 
     def ask(name: str, axis: int) -> Value:
-        return b.trunc(em.call(function(name, "ulong", "uint"), [I32(axis)]), I32)
+        return b.trunc(
+            em.call(builtins.function(name, "ulong", "uint"), [I32(axis)]), I32
+        )
 
     wide, high = (ask("get_num_groups", axis) for axis in range(2))
     number = b.add(b.mul(ask("get_group_id", 1), wide), ask("get_group_id", 0))
@@ -231,7 +227,7 @@ def _word(em: KernelEmitter, ending: Ending, turn: Value) -> Value:
 
 
 def allowed(em: KernelEmitter, mask: Value) -> Value:
-    """The lanes of a mask, as long as the subgroup is alive."""
+    """Return the mask, or false if the subgroup is dead."""
     if em.ending is None:
         return mask
     b = em.builder
@@ -240,7 +236,7 @@ def allowed(em: KernelEmitter, mask: Value) -> Value:
 
 
 def fail(em: KernelEmitter) -> None:
-    """End here, or at the next barrier."""
+    """End the subgroup here, or let the workgroup end at the next barrier."""
     if em.ending is None:
         _leave(em)
         return
@@ -250,10 +246,10 @@ def fail(em: KernelEmitter) -> None:
 
 
 def _leave(em: KernelEmitter) -> None:
-    """End, where all paths do.
+    """Branch to the common end of all paths.
 
-    [measured] OpenCL's driver for CPUs (2026.2), told not to optimise, runs the lanes
-    of a kernel that returns at several places one by one.
+    [measured] If a kernel has several returns, OpenCL's driver for CPUs (2026.2)
+    without optimisation runs its lanes one by one.
     """
     if em.exit is None:
         em.exit = em.builder.append_basic_block("exit")
@@ -261,21 +257,21 @@ def _leave(em: KernelEmitter) -> None:
 
 
 def leave_together(em: KernelEmitter) -> None:
-    """Behind a barrier: end, if somebody is dead."""
+    """After a barrier, end if a subgroup is dead."""
     if em.ending is None:
         return
     b, ending = em.builder, em.ending
     turn = _number(em, ending.turn)
     found = _number(em, _word(em, ending, b.zext(turn, I64)))
     b.store(b.xor(turn, I32(1)), ending.turn, align=4)
-    # Known to be the same in all lanes: drivers see that nobody is left behind.
+    # The shuffle makes the condition uniform, so that drivers see no divergence.
     is_over = b.icmp_signed("!=", shuffle(em, found, I32(0)), I32(0))
     with b.if_then(is_over):
         _leave(em)
 
 
 def end(em: KernelEmitter) -> None:
-    """At the end of the kernel."""
+    """Emit the end of the kernel."""
     if em.ending is not None:
         em.meet()
     if em.exit is not None:
@@ -299,49 +295,52 @@ def _barrier(em: KernelEmitter, op: simt.BarrierOp) -> None:
 
 
 def _has_halves(em: KernelEmitter) -> bool:
-    """Not where failures are told: between the halves it would be too late."""
+    """Whether barriers are split. Kernels with flags for failures need whole ones."""
     return not em.device.emulated and em.ending is None
 
 
 def _arrive(em: KernelEmitter, op: simt.BarrierArriveOp) -> None:
     if _has_halves(em):
-        _half(em, split_barrier("Arrive"), _RELEASE)
+        _half(em, builtins.split_barrier("Arrive"), _RELEASE)
 
 
 def _wait(em: KernelEmitter, op: simt.BarrierWaitOp) -> None:
-    """Where there are no halves, all meet here.
+    """Emit the second half of a barrier, or a whole barrier if none is split.
 
-    A function of ours would not do: LLVM makes the instruction of every call that has
-    this name, and opencl:cpu refuses it.
+    The builtin cannot be emulated by a function: LLVM makes the instruction of every
+    call with this name, and opencl:cpu refuses the instruction.
     """
     if not _has_halves(em):
         em.meet()
         leave_together(em)
         return
-    _half(em, split_barrier("Wait"), _ACQUIRE)
+    _half(em, builtins.split_barrier("Wait"), _ACQUIRE)
 
 
-def _half(em: KernelEmitter, half: Builtin, order: int) -> None:
+def _half(em: KernelEmitter, half: builtins.Builtin, order: int) -> None:
     workgroup = I32(_SCOPES["workgroup"])
     em.call(half, [workgroup, workgroup, I32(order | _ALL_MEMORY)])
 
 
 def _named(em: KernelEmitter, op: simt.NamedBarrierOp) -> None:
-    """Asked for both, it orders global memory alone: the fence comes first."""
+    """Emit a fence, then a named barrier.
+
+    With flags for both kinds of memory, a named barrier orders only global memory.
+    """
     if em.device.emulated:
         raise InternalError("no emulation lets some subgroups meet")
     barrier = _made(em, op)
     _order(em, "workgroup", _ALL_MEMORY)
-    em.call(named_barrier(), [barrier, I32(_CLK_LOCAL)])
+    em.call(builtins.named_barrier(), [barrier, I32(_CLK_LOCAL)])
 
 
 def _made(em: KernelEmitter, op: simt.NamedBarrierOp) -> Value:
-    """The barrier of a number, made on entry: all subgroups make all of them."""
+    """Return the barrier of a number. All subgroups make all barriers on entry."""
     number = op.number.value.data
     if number not in em.named_barriers:
         with em.builder.goto_block(em.entry):
             count = I32(op.subgroups.value.data)
-            em.named_barriers[number] = em.call(named_barrier_init(), [count])
+            em.named_barriers[number] = em.call(builtins.named_barrier_init(), [count])
     return em.named_barriers[number]
 
 
@@ -350,7 +349,7 @@ def _fence(em: KernelEmitter, op: simt.FenceOp) -> None:
 
 
 def _order(em: KernelEmitter, scope: str, memory: int) -> None:
-    fence = function("__spirv_MemoryBarrier", "void", "int", "int")
+    fence = builtins.function("__spirv_MemoryBarrier", "void", "int", "int")
     em.call(fence, [I32(_SCOPES[scope]), I32(_BOTH | memory)])
 
 
@@ -359,12 +358,12 @@ def _group_id(em: KernelEmitter, op: simt.GroupIdOp) -> None:
 
 
 def _num_groups(em: KernelEmitter, op: simt.NumGroupsOp) -> None:
-    builtin = function("get_num_groups", "ulong", "uint")
+    builtin = builtins.function("get_num_groups", "ulong", "uint")
     em.set(op.result, em.call(builtin, [I32(op.axis)]))
 
 
 def _subgroup_id(em: KernelEmitter, op: simt.SubgroupIdOp) -> None:
-    em.set(op.result, em.call(function("get_sub_group_id", "uint"), []))
+    em.set(op.result, em.call(builtins.function("get_sub_group_id", "uint"), []))
 
 
 def _lane_id(em: KernelEmitter, op: simt.LaneIdOp) -> None:

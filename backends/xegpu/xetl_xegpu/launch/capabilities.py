@@ -1,10 +1,11 @@
-"""What a GPU can do, by what its driver says, and the target that follows.
+"""The capabilities of a GPU, as its driver reports them, and its target.
 
-The extensions of OpenCL say it, also of a device that Level Zero drives: one package of
-Intel brings both drivers. [measured] `ocloc query CL_DEVICE_EXTENSIONS` (26.27), which
-lists what the driver of that version says: pvc, bmg, lnl, ptl, nvl and cri have all of
-`CAPABILITIES`; dg2, mtl and arl have no 2-D block messages. Where OpenCL knows no such
-device, the width of its execution units decides, as SYCL says it: 16 lanes have all.
+They are read from the extensions of OpenCL, also for a device that Level Zero drives:
+one package of Intel has both drivers. [measured] `ocloc query CL_DEVICE_EXTENSIONS`
+(26.27), which lists the extensions of the driver of that version: pvc, bmg, lnl, ptl,
+nvl and cri have all of `CAPABILITIES`; dg2, mtl and arl have no 2-D block messages. If
+OpenCL does not list the device, the width of its execution units by SYCL decides:
+devices with 16 lanes have all.
 
 Sources: OpenCL 3.0, "clGetDeviceInfo"; cl_intel_device_attribute_query.
 """
@@ -28,7 +29,7 @@ CAPABILITIES: Mapping[str, str] = {
     "split barriers": "cl_intel_split_work_group_barrier",
     "atomic floats": "cl_ext_float_atomics",
 }
-"""What the targets that are not emulated take for granted, and how drivers call it."""
+"""What all targets that are not emulated need, with the name of its extension."""
 
 _SIMD_WITH_BLOCKS = 16
 """Lanes of an execution unit: PVC, Xe2 and later; Alchemist to Arrow Lake have 8."""
@@ -37,9 +38,10 @@ _PONTE_VECCHIO = range(0x0BD0, 0x0BE0)
 """Numbers of PCI devices, https://dgpu-docs.intel.com/devices/hardware-table.html."""
 
 _GENERATIONS = ((35, "cri"), (13, "bmg"), (0, "pvc"))
-"""The first target is it: of instructions that are as new at least. [measured] `ocloc
-ids`: pvc 12.60, bmg 20.1, lnl 20.4, ptl 30.0, nvl-s 30.4, cri 35.11.  No extension says
-that products of floats of eight bits are instructions; cri has them."""
+"""The least generation of each target; the first one that fits is taken. [measured]
+`ocloc ids`: pvc 12.60, bmg 20.1, lnl 20.4, ptl 30.0, nvl-s 30.4, cri 35.11. No
+extension says whether there are instructions for products of 8-bit floats; cri has
+them."""
 
 _GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
 _EXTENSIONS = 0x1030  # CL_DEVICE_EXTENSIONS
@@ -50,12 +52,12 @@ _LIBRARY = "libOpenCL.so.1"
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What is known of a GPU.
+    """The capabilities of a GPU.
 
     Attributes:
-        missing: names of `CAPABILITIES` that it has not.
-        target: what it takes if it has all.
-        source: who says so; for people.
+        missing: names of `CAPABILITIES` that it lacks.
+        target: its target if nothing is missing.
+        source: where the facts come from; for reports.
     """
 
     missing: tuple[str, ...]
@@ -63,14 +65,14 @@ class Capabilities:
     source: str
 
     def __str__(self) -> str:
-        """For a report: what it has, what it has not, and by whom."""
+        """Return what the GPU has, what it lacks, and the source, for a report."""
         has = [name for name in CAPABILITIES if name not in self.missing]
         lacks = f"; no {', no '.join(self.missing)}" if self.missing else ""
         return f"{', '.join(has) or 'nothing'}{lacks} ({self.source})"
 
 
 def capabilities_of(device: Any) -> Capabilities:
-    """Of a GPU of dpctl; one of another maker has none."""
+    """Return the capabilities of a GPU of dpctl; GPUs of other makers have none."""
     info = import_whole("dpctl.utils").intel_device_info(device)
     number = info.get("device_id", 0)
     said = _said_by_opencl().get(number)
@@ -83,7 +85,7 @@ def capabilities_of(device: Any) -> Capabilities:
 
 
 def _read(extensions: str, version: int) -> Capabilities:
-    """Of what OpenCL says."""
+    """Return the capabilities by the extensions and the version of OpenCL."""
     names = extensions.split()
     missing = tuple(name for name, says in CAPABILITIES.items() if says not in names)
     generation = version >> _GENERATION_SHIFT
@@ -93,17 +95,21 @@ def _read(extensions: str, version: int) -> Capabilities:
 
 @cache
 def _said_by_opencl() -> Mapping[int, tuple[str, int]]:
-    """Extensions and version of instructions of each GPU, by its number."""
+    """Return extensions and version of instructions of each GPU, by its PCI number."""
+    said = dict[int, tuple[str, int]]()
     with suppress(OSError):  # there is no OpenCL
-        return {
-            _number(each, _NUMBER): (_text(each, _EXTENSIONS), _number(each, _VERSION))
-            for each in opencl_devices(_GPU)
-        }
-    return {}
+        for each in opencl_devices(_GPU):
+            extensions = each.ask(_EXTENSIONS).rstrip(b"\0").decode(errors="replace")
+            said[_number(each, _NUMBER)] = extensions, _number(each, _VERSION)
+    return said
 
 
 def opencl_devices(kind: int) -> Iterator[OpenclDevice]:
-    """Those of all drivers; an OSError if there is no library that finds drivers."""
+    """Yield the devices of all drivers of OpenCL.
+
+    Raises:
+        OSError: the library that finds drivers is not installed.
+    """
     library = ctypes.CDLL(_LIBRARY)
     for platform in _handles(library.clGetPlatformIDs):
         of_kind = ctypes.c_void_p(platform), ctypes.c_uint64(kind)
@@ -112,7 +118,7 @@ def opencl_devices(kind: int) -> Iterator[OpenclDevice]:
 
 
 def _handles(list_all: Any, *args: Any) -> list[int]:
-    """What a function of OpenCL lists; nothing where it fails."""
+    """Return the handles that a function of OpenCL lists; [] if it fails."""
     count = ctypes.c_uint32()
     if list_all(*args, 0, None, ctypes.byref(count)):
         return []
@@ -128,7 +134,7 @@ class OpenclDevice:
     handle: int
 
     def ask(self, what: int) -> bytes:
-        """What it says of itself; nothing if it does not know the question."""
+        """Return the value of a query; empty if the device does not support it."""
         ask = self.library.clGetDeviceInfo
         args = ctypes.c_void_p(self.handle), ctypes.c_uint32(what)
         size = ctypes.c_size_t()
@@ -136,10 +142,6 @@ class OpenclDevice:
             return b""
         room = ctypes.create_string_buffer(size.value)
         return b"" if ask(*args, size, room, None) else room.raw
-
-
-def _text(device: OpenclDevice, what: int) -> str:
-    return device.ask(what).rstrip(b"\0").decode(errors="replace")
 
 
 def _number(device: OpenclDevice, what: int) -> int:

@@ -1,6 +1,6 @@
-"""Where the OpenCL driver for CPUs is, when it does not stand where pip puts it.
+"""Devices and their facts, through dpctl, and the OpenCL driver for CPUs.
 
-`xetl.opencl_driver` has the usual place, and says what is done with it.
+`xetl.opencl_driver` knows the usual place of the driver, and says how it is used.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PACKAGE = "intel-opencl-rt"
 
 
 def set_up() -> Path | None:
-    """Make the installed driver known, unless one is.
+    """Name the installed driver in the environment, unless a driver is named there.
 
     Returns:
-        The driver that was made known, or None.
+        The driver that was named, or None.
     """
     if os.environ.get(VARIABLE):
         return None
@@ -37,13 +37,13 @@ def set_up() -> Path | None:
 
 
 def installed_driver() -> Path | None:
-    """Where pip put the driver; None: it is not installed."""
-    found = beside_python()  # asking pip's records takes 10 ms
+    """Return the path of the driver. Return None if it is not installed."""
+    found = beside_python()  # to read pip's records takes 10 ms
     return _recorded_driver() if found is None else Path(found)
 
 
 def _recorded_driver() -> Path | None:
-    """As pip's records say: somewhere else on the path of modules."""
+    """Return the path that pip's records have, for packages installed elsewhere."""
     metadata: Any = import_whole("importlib.metadata")  # 20 ms, and seldom needed
     try:
         files: list[Any] = metadata.files(PACKAGE) or []
@@ -57,31 +57,31 @@ def _recorded_driver() -> Path | None:
 
 
 OPENCL = "opencl"
-"""The target of devices that lack Intel's instructions: they are emulated."""
+"""The target of devices without Intel's instructions, which are emulated there."""
 
 WITHOUT_FP64 = "opencl_fp32"
-"""The target of those that lack fp64, too: Python floats are f32."""
+"""The target of devices that lack fp64, too: Python floats are f32 there."""
 
 _LEVEL_ZERO = "level_zero"
 
 
 @dataclass(frozen=True, eq=False)
 class Device:
-    """What the runtime must know about a device.
+    """The facts of a device that the runtime needs.
 
     Attributes:
-        name: as SYCL filters it, ``opencl:cpu:0``.
-        full_name: what its driver calls it.
+        name: the filter string of SYCL, such as ``opencl:cpu:0``.
+        full_name: its name by the driver.
         is_gpu: whether options for GPUs apply.
         is_level_zero: whether its driver is Level Zero.
         reads_host: whether kernels may read and write the memory of the process.
-        has_messages: whether block messages are its own, not emulated.
-        lacks: dtypes it has no arithmetic for.
-        slm_bytes: shared local memory that a workgroup can have.
-        most_lanes: lanes that a workgroup can have.
-        memory_bytes: of global memory.
-        cores: that it has; of a processor, which runs what a GPU would, those of a GPU.
-        capabilities: of a GPU, and who says so; for people.
+        has_messages: whether it has block messages; otherwise they are emulated.
+        lacks: dtypes that it cannot compute with.
+        slm_bytes: the most bytes of shared local memory of a workgroup.
+        most_lanes: the most lanes of a workgroup.
+        memory_bytes: bytes of global memory.
+        cores: the number of its cores; for a CPU, those of the GPU that it emulates.
+        capabilities: what a GPU can do, and the source of that; for reports.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Device:
 
 @cache
 def dpctl() -> Any:
-    """The package, with the driver for CPUs made known.
+    """Return the package dpctl, after the driver for CPUs has been named.
 
     Raises:
         LaunchError: it cannot be imported.
@@ -119,10 +119,11 @@ def dpctl() -> Any:
 
 
 class _Process:
-    """This process.
+    """The state of this process.
 
     Attributes:
-        is_forked: whether its parent has used the drivers, which do not survive that.
+        is_forked: whether its parent had used the drivers, which do not work after a
+            fork.
     """
 
     is_forked = False
@@ -135,13 +136,13 @@ PROCESS = _Process()
 
 
 def check_process() -> None:
-    """Refuse a process whose parent has used the drivers."""
+    """Refuse a process that was forked after its parent had used the drivers."""
     if PROCESS.is_forked:
         raise failures.forked()
 
 
 def usable_devices() -> list[Any]:
-    """The devices that can run kernels, the one to take first: dpctl's objects."""
+    """Return the devices of dpctl that can run kernels, the preferred one first."""
     ranked = [
         (rank, device)
         for device in dpctl().get_devices()
@@ -151,7 +152,7 @@ def usable_devices() -> list[Any]:
 
 
 def _rank(device: Any) -> int | None:
-    """GPUs by Level Zero, then GPUs by OpenCL, then CPUs; None: it cannot."""
+    """Rank GPUs by Level Zero, GPUs by OpenCL, CPUs; None: it cannot run kernels."""
     backend = device.backend.name
     if device.is_gpu and backend == _LEVEL_ZERO:
         return 0
@@ -162,7 +163,7 @@ def _rank(device: Any) -> int | None:
 
 @cache
 def default_queue() -> Any:
-    """The queue of launches that name none, in order.
+    """Return the in-order queue of launches that name no queue.
 
     Raises:
         LaunchError: there is no device, or its driver fails.
@@ -178,7 +179,7 @@ def default_queue() -> Any:
 
 @cache
 def facts_of(device: Any) -> Device:
-    """What there is to know about a device of dpctl."""
+    """Return the facts of a device of dpctl."""
     missing = [
         name
         for name, has in (
@@ -207,16 +208,16 @@ def facts_of(device: Any) -> Device:
 
 
 _CORES_OF_A_STACK = 64
-"""Of Data Center GPU Max, which has two stacks."""
+"""Cores of one of the two stacks of Data Center GPU Max."""
 
 
 def _cores_of(device: Any) -> int:
-    """SYCL counts engines."""
+    """Return the number of cores. SYCL counts vector engines."""
     return max(1, device.max_compute_units // find_device("pvc").speed.engines)
 
 
 def _target_of(device: Any) -> tuple[str, str]:
-    """The target, and who says what the device can do."""
+    """Return the target, and what the device can do, with the source."""
     emulated = OPENCL if device.has_aspect_fp64 else WITHOUT_FP64
     if not device.is_gpu:
         return emulated, ""
@@ -228,7 +229,7 @@ def _target_of(device: Any) -> tuple[str, str]:
 
 
 def _warn_of_emulation(name: str, driver: str, found: Capabilities) -> None:
-    """Once for each device: its facts are kept."""
+    """Warn that a GPU is emulated. `facts_of` is cached, so each device warns once."""
     warnings.warn(
         f"`{name}` has no {found.missing[0]}, or its driver does not say so "
         f"({found.source}): Intel's instructions are emulated, which is slow. If the "

@@ -1,4 +1,4 @@
-"""Launches that are under way: what the caller may wait for, what must stay alive."""
+"""Events of running launches; they keep the arguments alive until the kernel ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xetl_xegpu.launch.devices import PROCESS, Device, dpctl
 class LaunchEvent:
     """The event of a launch, as `xetl.backend.Event`.
 
-    ``show`` says what the kernel has told, or raises it.
+    ``show`` prints the log of the kernel, or raises the error in it.
     """
 
     __slots__ = ("_device", "_event", "_keep", "_kernel", "_show")
@@ -53,30 +53,30 @@ class LaunchEvent:
         self._show()
 
     def finish(self) -> None:
-        """As `wait`, but what the kernel has told is not looked at."""
+        """Wait for the kernel as `wait` does, but do not read its log."""
         try:
             wait_for(self._event, self._device, running(self._kernel))
         finally:
             self._keep = None
 
     def settle(self) -> None:
-        """As `wait`, if nobody has: the caller may have let go of the event."""
+        """Wait as `wait` does, unless the caller has done so."""
         if self._keep is not None:
             self.wait()
 
 
 def running(kernel: str) -> str:
-    """What a device does, in errors."""
+    """Return the text for errors: what the device was doing."""
     return f"running kernel `{kernel}`"
 
 
 def wait_for(event: Any, device: Device, doing: str) -> None:
     """Return when an event of dpctl is over.
 
-    dpctl's own waiting returns as well if the device was lost, and says nothing.
+    dpctl's own `wait` returns without an error if the device was lost.
 
     Raises:
-        LaunchError: what was asked for has not happened.
+        LaunchError: the work has not completed.
     """
     event.wait()
     if event.execution_status != dpctl().event_status_type.complete:
@@ -84,16 +84,16 @@ def wait_for(event: Any, device: Device, doing: str) -> None:
 
 
 PENDING: deque[LaunchEvent] = deque()
-"""Launches that nobody waited for when they were started."""
+"""Launches that were started without waiting, and may still run."""
 
 _lock = ForkSafeLock()
 
 
 def keep_until_done(event: LaunchEvent) -> LaunchEvent:
-    """Keep the arguments of a launch alive, whatever its caller does with the event.
+    """Keep the arguments of a launch alive, even if its caller drops the event.
 
     Raises:
-        LaunchError: as `settle_done`.
+        LaunchError: an earlier launch failed (`settle_done`).
     """
     try:
         settle_done()
@@ -107,7 +107,7 @@ def settle_done() -> None:
     """Forget the launches that are over.
 
     Raises:
-        LaunchError: one failed, and nobody has waited for it.
+        LaunchError: a launch failed, and its caller has not waited for it.
     """
     over: list[LaunchEvent] = []
     with _lock.held():
@@ -119,9 +119,9 @@ def settle_done() -> None:
 
 @atexit.register
 def _wait_for_all() -> None:
-    """Memory must not go while a kernel still writes it."""
+    """Wait for all launches: memory must not be freed while a kernel writes it."""
     while PENDING and not PROCESS.is_forked:
         try:
             PENDING.popleft().settle()
-        except LaunchError as error:  # this was the last chance to say so
+        except LaunchError as error:  # at exit nobody can catch it
             sys.stderr.write(f"{error}\n")

@@ -1,4 +1,4 @@
-"""What the compiler says about a program, from its artifact; how it is called."""
+"""Facts of a compiled program, from its artifact, and the arguments of its kernels."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ class Surface:
     """A matrix that a kernel moves by block messages.
 
     Attributes:
-        argument: which of the arguments it is.
-        row: the dimension of its rows; -1: it is one row.
+        argument: the index of the argument.
+        row: the dimension of its rows; -1: the matrix is one row.
         column: the dimension along a row, whose stride is 1.
-        step: bytes that its base, and where its matrices begin, are multiples of.
+        step: the base, and the strides between its matrices, must be multiples of so
+            many bytes.
     """
 
     argument: int
@@ -37,11 +38,11 @@ class KernelFacts:
     """One kernel of a program.
 
     Attributes:
-        lanes: of a workgroup along x, y and z.
-        surfaces: what must fit block messages for it to be launched.
-        spirv: where its program is in the artifact.
-        log: how to read its prints and failed checks, and the messages that an
-            emulated device refuses; none if it writes nothing.
+        lanes: the lanes of a workgroup along x, y and z.
+        surfaces: the matrices that must fit block messages before a launch.
+        spirv: the position of its program in the artifact.
+        log: how to read its prints, its failed checks, and the messages that an
+            emulated device refuses; empty if it writes no log.
     """
 
     name: str
@@ -52,7 +53,7 @@ class KernelFacts:
 
     @property
     def tells(self) -> bool:
-        """Whether it prints or asserts."""
+        """Whether the kernel prints or asserts."""
         return any(entry["error"] != limits.REFUSED for entry in self.log)
 
 
@@ -62,8 +63,8 @@ class ArgumentFacts:
 
     Attributes:
         kind: ``array``, or the type of a number: ``i64``, ``f64``, ``f32``.
-        sizes: dimensions of the array whose size it gets.
-        strides: dimensions whose stride it gets.
+        sizes: the dimensions of the array whose size the kernel gets.
+        strides: the dimensions of the array whose stride it gets.
     """
 
     kind: str
@@ -73,16 +74,17 @@ class ArgumentFacts:
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """The same kernel once or twice, the first that fits the arrays is launched.
+    """One or two variants of a kernel; a launch takes the first that fits its arrays.
 
     Attributes:
-        target: what it was compiled for.
-        kernels: the most demanding first; the last one takes anything, or a part does.
+        target: the target of the compilation.
+        kernels: the variants, that with block messages first. The last one takes any
+            arrays, unless there are ``parts``.
         stored: indices of the arrays that are written.
-        slm_bytes: shared local memory of a workgroup.
-        grf: registers of a thread it was planned for.
+        slm_bytes: bytes of shared local memory of a workgroup.
+        grf: the number of registers of a thread that was planned.
         needs: dtypes that the device must compute with.
-        parts: what else can be compiled: it takes any arrays.
+        parts: targets of variants that are not compiled yet and take any arrays.
     """
 
     target: str
@@ -96,7 +98,7 @@ class CodeFacts:
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """The user's name of the kernel."""
         return self.kernels[-1].name.removesuffix(limits.UNALIGNED)
 
     @property
@@ -149,12 +151,12 @@ _NUMBERS: dict[str, Callable[[Any], Any]] = {
 def choose_kernel(
     facts: CodeFacts, grid: Grid, args: Sequence[Argument], padded: Collection[int] = ()
 ) -> tuple[KernelFacts | None, str | None]:
-    """The first kernel that this launch fits, and why it is not the first of all.
+    """Return the first kernel that fits a launch, and why earlier ones do not.
 
-    None where one of the ``parts`` has it.
+    Return None for the kernel if it is one of the ``parts``.
 
     Args:
-        padded: indices of the arrays that have zeros behind their rows.
+        padded: indices of the arrays whose rows are padded with zeros.
     """
     reason = None
     for kernel in facts.kernels:
@@ -174,7 +176,7 @@ def _why_not(
         return f"a grid of {grid} has more programs than they count"
     for surface in kernel.surfaces:
         view = cast("ArrayView", args[surface.argument])
-        # `rotate-loops` counts on it, and no message can say that a row has nothing.
+        # `rotate-loops` relies on this check: no array is empty.
         is_padded = surface.argument in padded
         reason = why_no_surface(surface, view, is_padded=is_padded)
         if reason is not None:
@@ -183,18 +185,18 @@ def _why_not(
 
 
 def fits_messages(grid: Grid) -> bool:
-    """Whether a kernel that moves blocks by messages may run so many programs."""
+    """Whether the grid is small enough for a kernel with block messages."""
     return max(grid) <= limits.MOST_PROGRAMS and grid[0] * grid[1] < 1 << 32
 
 
 def why_no_surface(
     surface: Surface, view: ArrayView, *, is_padded: bool = False
 ) -> str | None:
-    """What keeps block messages from an array; None: nothing does.
+    """Return why block messages cannot move an array. Return None if they can.
 
     Args:
-        surface: how a kernel moves it.
-        is_padded: whether rows may be taken for a little longer than they are.
+        surface: how the kernel moves the array.
+        is_padded: whether zeros follow the rows, so that messages may read past them.
     """
     if 0 in view.shape:
         return "it is empty"
@@ -203,7 +205,7 @@ def why_no_surface(
     width = view.shape[column] * view.dtype.itemsize
     if is_padded:
         width = max(limits.LEAST_WIDTH, width + -width % limits.WIDTH_STEP)
-    if row < 0:  # the kernel makes up a pitch
+    if row < 0:  # the kernel computes a pitch
         pitch = width + -width % limits.LEAST_PITCH + limits.BASE_ALIGNMENT
         return limits.why_no_blocks(view.address, width, 1, pitch, step=surface.step)
     leading = [
@@ -222,12 +224,12 @@ def why_no_surface(
 
 
 def number_of(facts: ArgumentFacts) -> Callable[[Any], Any]:
-    """What makes the word of an argument that is a number."""
+    """Return the ctypes type of an argument that is a number."""
     return _NUMBERS[facts.kind]
 
 
 def words_of(facts: ArgumentFacts, arg: Argument) -> list[Any]:
-    """What a kernel gets for one argument, as dpctl takes it."""
+    """Return the words that a kernel gets for one argument, as ctypes for dpctl."""
     if not isinstance(arg, ArrayView):
         return [number_of(facts)(arg)]
     numbers = [
@@ -239,6 +241,6 @@ def words_of(facts: ArgumentFacts, arg: Argument) -> list[Any]:
 
 
 def ranges(grid: Grid, lanes: Grid) -> tuple[list[int], list[int]]:
-    """Global and local range as SYCL orders them: x comes last."""
+    """Return global and local range in SYCL's order: x comes last."""
     whole = [programs * lane for programs, lane in zip(grid, lanes)]
     return whole[::-1], list(lanes[::-1])

@@ -1,4 +1,4 @@
-"""What can go wrong on a device, as errors a user can act on."""
+"""Errors of devices, with advice for the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xetl.errors import LaunchError
 from xetl.opencl_driver import VARIABLE
 
 DOCTOR = "xetl doctor"
-"""The command that says what is there and what is missing."""
+"""The command that lists what is installed and what is missing."""
 
 INSTALL = "pip install dpctl intel-opencl-rt"
 
@@ -26,7 +26,8 @@ def no_device(seen: list[str]) -> LaunchError:
     """There is no device that runs SPIR-V."""
     found = f"only {', '.join(seen)}" if seen else "none"
     advice = f"run `{INSTALL}`; `{DOCTOR}` says what is missing"
-    if os.environ.get(VARIABLE):  # there is a driver, but it was not looked for
+    # A driver is named, but dpctl listed its devices before xetl named it.
+    if os.environ.get(VARIABLE):
         advice = f"import xetl before anything asks dpctl for devices; {advice}"
     return LaunchError(
         "backend `xegpu` found no device that can run kernels",
@@ -47,7 +48,7 @@ def forked() -> LaunchError:
 
 
 def asks_too_much(what: str, device: str, advice: str) -> LaunchError:
-    """A kernel needs what the device has not."""
+    """A kernel needs something that the device lacks."""
     return LaunchError(
         f"{what}, which device `{device}` has not", code="X0831", help=advice
     )
@@ -60,7 +61,7 @@ _ASK_DRIVER = (
 
 
 def no_queue(device: str) -> LaunchError:
-    """The driver is there, but makes no queue."""
+    """The driver is installed, but made no queue."""
     problem = f"the driver of device `{device}` failed: it made no queue"
     return LaunchError(problem, "X0832", _ASK_DRIVER)
 
@@ -72,7 +73,11 @@ def refused(device: str, kernel: str, reason: str) -> LaunchError:
 
 
 def not_compiled(device: str, kernel: str, driver: str | None) -> LaunchError:
-    """The driver, that of a GPU if its version is given, would not build a kernel."""
+    """The driver did not build a kernel.
+
+    Args:
+        driver: the version of the driver of a GPU; None for CPUs.
+    """
     error = refused(device, kernel, "it was not compiled")
     if driver is not None:
         error.help = f"update the driver, which is {driver} (kernels are tested with "
@@ -101,18 +106,18 @@ def not_started(
 
 
 _MOST_LANES = 1 << 32
-"""Drivers may refuse as many."""
+"""Drivers may refuse a launch of so many lanes."""
 
 
 def compiler_died(
     device: str, kernel: str, end: str, new: Sequence[str]
 ) -> LaunchError:
-    """The compiler of a driver ends the process it works in; nothing was written.
+    """The compiler of a driver crashed in a separate process; nothing was written.
 
     Args:
         device: its name and the version of the driver.
         end: what happened, such as "ended its process by SIGABRT".
-        new: what it was asked for the first time.
+        new: the features of the program that the compiler had not built before.
     """
     shown = ", ".join(new[:_SHOWN]) + (", ..." if len(new) > _SHOWN else "")
     return LaunchError(
@@ -145,7 +150,7 @@ def lost(device: str, doing: str, *, copies: bool) -> LaunchError:
 
 
 def out_of_memory(device: str, size: int, use: str) -> LaunchError:
-    """No room for the copy of an array, or for what a launch writes down."""
+    """The device has no memory left for the copy of an array, or for a log."""
     problem = f"device `{device}` has no {size} bytes left for {use}"
     help_ = "free arrays on the device, or pass a part of the array at a time"
     if size >= _RELAXED:
@@ -158,14 +163,14 @@ _RELAXED, _RELAX = 1 << 32, "UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1"
 
 
 def freed(name: str, device: str) -> LaunchError:
-    """An array states memory that its context does not know, or no longer."""
+    """An array states memory that is not allocated in its context (any more)."""
     problem = f"`{name}` states memory that is not allocated on `{device}`, or no more"
     help_ = "keep what owns the memory alive until the launch is done"
     return LaunchError(problem, "X0813", help_)
 
 
 def elsewhere(name: str, owner: str, device: str) -> LaunchError:
-    """An array in the memory of another device, or of another context."""
+    """An array is in the memory of another device or context."""
     return LaunchError(
         f"`{name}` is in memory of `{owner}` that a queue of `{device}` cannot reach",
         code="X0813",

@@ -1,11 +1,12 @@
-"""What is new to the compiler of a GPU is built by a process of its own first.
+"""Programs that may crash the compiler of a GPU are first built in another process.
 
-The compiler of a driver works in the process of the user, and ends it on some programs
-(an assertion, `malloc(): invalid size`). What it is asked for is known by features of a
-program: options, extensions, operations, functions, lengths of vectors, size. If the
-compiler, a version for a device, has built them all, a program goes to it at once. A
-table remembers them, and what it died of: an entry of the disk cache for each compiler.
-Two processes that write it at once lose what one of them learned, to be learned again.
+The compiler of a driver runs in the user's process, and crashes it on some programs (an
+assertion, `malloc(): invalid size`). A program is described by features: options,
+extensions, operations, functions, lengths of vectors, size. If the compiler (a version
+for a device) has built all features of a program before, the program is built in the
+user's process at once. A table of each compiler, an entry of the disk cache, has the
+features that it built, and its crashes. If two processes write the table at once, one
+update is lost and is made again later.
 
 Sources: SPIR-V specification 1.6, "Instructions", 2.2.1 "Literal" (words of strings).
 """
@@ -29,20 +30,20 @@ from xetl_xegpu.launch import failures, try_build
 from xetl_xegpu.launch.devices import Device, dpctl
 
 PYTHON = sys.executable
-"""What tries a build."""
+"""The program that runs `try_build`."""
 
 _SECONDS = 120
-"""More than any kernel takes."""
+"""The timeout of a build, longer than any kernel takes."""
 
 _EXTENSION, _EXT_INST, _EXECUTION_MODE, _CAPABILITY = 10, 12, 16, 17
 _TYPE_VECTOR, _DECORATE = 23, 71
 _LINKAGE, _IMPORT = 41, 1
 _LEAST_SIZE = 8
-"""Programs of 256 instructions are small, all the same."""
+"""Programs of less than 256 instructions have no feature for their size."""
 
 
 def features_of(spirv: bytes, options: str) -> frozenset[str]:
-    """What a program asks of the compiler; a larger one asks more."""
+    """Return the features of a program. Larger programs have more."""
     found = {f"option {each}" for each in options.split()}
     program = list(instructions(spirv))
     for each in program:
@@ -70,12 +71,12 @@ def _features(instruction: Instruction) -> Iterator[str]:
 
 @dataclass
 class _Table:
-    """What one compiler has built, and what it died of.
+    """The features that one compiler has built, and its crashes.
 
     Attributes:
-        key: of the entry in the cache.
-        known: features of programs it built.
-        deaths: how it ended, for each set of features.
+        key: the key of the entry in the disk cache.
+        known: features of programs that it has built.
+        deaths: how the compiler crashed, by the hash of the set of features.
     """
 
     key: str
@@ -83,7 +84,7 @@ class _Table:
     deaths: dict[str, str] = field(default_factory=dict[str, str])
 
     def read(self) -> None:
-        """Add what other processes learned."""
+        """Add the entries of other processes."""
         cache = disk_cache()
         entry = None if cache is None else cache.load(self.key)
         if entry is not None:
@@ -91,7 +92,7 @@ class _Table:
             self.deaths.update(entry.meta["deaths"])
 
     def write(self) -> None:
-        """Let other processes know."""
+        """Merge the table into the disk cache."""
         self.read()
         cache = disk_cache()
         if cache is not None:
@@ -103,10 +104,10 @@ _tables: dict[str, _Table] = {}
 
 
 def check(spirv: bytes, kernel: str, device: Device, options: str) -> None:
-    """Build what is new to a compiler elsewhere, if anything is.
+    """Build a program in another process if it has features new to the compiler.
 
     Raises:
-        LaunchError: it ended the process that built it, now or before.
+        LaunchError: the compiler crashed, now or before.
     """
     named = f"`{device.name}` ({device.full_name}, driver {device.driver})"
     compiler = f"{device.full_name}, {device.driver}, {device.is_level_zero}"
@@ -134,12 +135,12 @@ def check(spirv: bytes, kernel: str, device: Device, options: str) -> None:
 
 
 def _how_it_ends(spirv: bytes, device: Device, options: str) -> str | None:
-    """How a build in a process of its own ends; None: it could not begin.
+    """Build a program in another process.
 
     Returns:
-        What the compiler died of; nothing if it did not.
+        How the compiler crashed; "" if it did not; None if the build could not begin.
     """
-    # Of `sys.path` no more than it needs: there may be a user's ``types.py``.
+    # Pass only one entry of `sys.path`: others may hold a user's ``types.py``.
     package = Path(dpctl().__file__).parents[1]
     try:
         done = subprocess.run(
@@ -160,11 +161,9 @@ def _how_it_ends(spirv: bytes, device: Device, options: str) -> str | None:
         return _not_begun(last)
     if try_build.ENDED in said:
         return ""
-    return f"ended its process by {_cause(done.returncode)}{last and f': {last}'}"
-
-
-def _cause(code: int) -> str:
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    code = done.returncode
+    cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"ended its process by {cause}{last and f': {last}'}"
 
 
 def _not_begun(reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Where a launch runs: the user's queue, that of the arrays, or our own."""
+"""The queue of a launch: the user's queue, that of the arrays, or our own."""
 
 from __future__ import annotations
 
@@ -23,28 +23,24 @@ from xetl_xegpu.launch.devices import (
 
 @dataclass(frozen=True, eq=False)
 class QueuePlace:
-    """A queue, and what its device is.
-
-    Attributes:
-        device: what is known about its device.
-    """
+    """A queue, and the facts about its device."""
 
     queue: Any
     device: Device
 
     @property
     def target(self) -> str:
-        """What to compile for."""
+        """The target to compile for."""
         return self.device.target
 
 
 def find_place(
     queue: object, names: Sequence[str], args: Sequence[Argument]
 ) -> QueuePlace:
-    """Where a launch with these arguments runs; their memory is ready then.
+    """Return the place of a launch, and wait until its arrays are ready there.
 
     Args:
-        queue: what the user gave: a `dpctl.SyclQueue`, a stream of torch, or None.
+        queue: the user's queue: a `dpctl.SyclQueue`, a stream of torch, or None.
 
     Raises:
         LaunchError: there is no device, or an array is in the memory of another one.
@@ -59,11 +55,11 @@ def find_place(
 
 
 def _with_memory(chosen: Any, memory: DeviceMemory, name: str) -> Any:
-    """The queue, once the memory of an array is ready for it."""
+    """Return the queue of the launch, once the memory of an array is ready for it."""
     if memory.queue is None:
         if not memory.is_reachable:
             raise failures.elsewhere(name, memory.owner, "unknown")
-        return chosen  # of an owner that says nothing: as the host's
+        return chosen  # the owner names no queue: treat it as memory of the host
     own = _queue_of_memory(memory.queue)
     if chosen is None:
         chosen = own
@@ -71,17 +67,17 @@ def _with_memory(chosen: Any, memory: DeviceMemory, name: str) -> Any:
         wanted = chosen.sycl_device.filter_string
         raise failures.elsewhere(name, memory.owner, wanted)
     if own != chosen or not own.is_in_order:
-        own.wait()  # what was asked of it before must have happened
+        own.wait()  # for all earlier work on that queue
     return chosen
 
 
 def _check_allocated(
     view: ArrayView, memory: DeviceMemory, queue: Any, name: str
 ) -> None:
-    """Refuse memory that was freed: a GPU would be lost that reads it (7 us).
+    """Refuse memory that was freed: a GPU that reads it would be lost (7 us).
 
-    Not asked of tensors of torch, which own theirs and may map it in another way, nor
-    where kernels may read any memory of the process.
+    Tensors of torch are not checked: they own their memory, and may map it in another
+    way. Nothing is checked if kernels may read any memory of the process.
     """
     is_stated = memory.queue is not None and not isinstance(
         getattr(memory.queue, "sycl_queue", None), int
@@ -100,12 +96,12 @@ def _check_allocated(
 
 @lru_cache(maxsize=64)
 def place_of(queue: Any) -> QueuePlace:
-    """The place that a queue of dpctl is."""
+    """Return the place of a queue of dpctl."""
     return QueuePlace(queue, facts_of(queue.sycl_device))
 
 
 def as_queue(given: Any) -> Any:
-    """A queue of dpctl for what a user may give as such.
+    """Return a queue of dpctl for a queue or a stream of the user.
 
     Raises:
         LaunchError: it is no queue.
@@ -122,12 +118,12 @@ def as_queue(given: Any) -> Any:
 
 
 def _queue_of_memory(owner: Any) -> Any:
-    """A queue that reaches the memory of an array.
+    """Return a queue that reaches the memory of an array.
 
     Args:
-        owner: as `as_queue` takes it, or what else ``syclobj`` of
-            `__sycl_usm_array_interface__` may be: a context, a capsule of dpctl with a
-            queue or a context, the name of a device.
+        owner: a queue or a stream (`as_queue`), or another value that ``syclobj`` of
+            `__sycl_usm_array_interface__` may have: a context, a capsule of dpctl with
+            a queue or a context, the name of a device.
     """
     if type(owner).__name__ == "PyCapsule":
         is_queue = _is_capsule(owner, _NAME)
@@ -149,7 +145,7 @@ _NewCapsule = ctypes.PYFUNCTYPE(
 )
 _new_capsule = _NewCapsule(("PyCapsule_New", ctypes.pythonapi))
 _NAME = b"SyclQueueRef"
-"""What dpctl calls a capsule with the address of a ``sycl::queue``; it copies it."""
+"""dpctl's name for a capsule with the address of a ``sycl::queue``, which it copies."""
 
 _IsCapsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _is_capsule = _IsCapsule(("PyCapsule_IsValid", ctypes.pythonapi))

@@ -1,8 +1,8 @@
-"""Launches like an earlier one, in a few microseconds.
+"""Shortcuts: launches that repeat an earlier one take a few microseconds.
 
-A launch is known by where its arrays are and how they are laid out. All checks of an
-earlier launch with the same answer hold again, and so do the numbers that the kernel is
-given; what is left is to ask each array, and dpctl's own 5 us.
+The key of a launch has addresses, shapes, strides and dtypes of its arrays. The checks
+of an earlier launch with the same key hold again, and the words of its arrays are the
+same. What is left is to make the key, and 5 us of dpctl.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xetl_xegpu.launch.facts import CodeFacts, fits_messages, number_of
 from xetl_xegpu.launch.places import QueuePlace, as_queue
 
 _MOST = 1024
-"""Launches that are remembered; a network has some hundred pairs of arrays."""
+"""The most launches that are kept. A network has some hundred pairs of arrays."""
 
 _DONE, _REFUSED = 0, 1
 _SCALARS: dict[str, type] = {"i64": int, "f64": float, "i1": bool}
@@ -30,13 +30,13 @@ _LEAST_INT, _MOST_INT = -(1 << 63), (1 << 63) - 1
 
 
 class Known(NamedTuple):
-    """What a launch is made of.
+    """The parts of a launch.
 
     Attributes:
-        kernel: of dpctl.
-        lanes: of a workgroup along x, y and z.
-        words: what it is given; those of numbers are of the earlier launch.
-        show: raises what the kernel has told.
+        kernel: the kernel of dpctl.
+        lanes: the lanes of a workgroup along x, y and z.
+        words: the arguments of the kernel. Each launch replaces those of numbers.
+        show: raises the error that the kernel has logged.
     """
 
     kernel: Any
@@ -46,7 +46,7 @@ class Known(NamedTuple):
 
 
 class Shortcuts:
-    """The launches of one kernel that one queue has seen."""
+    """The earlier launches of one kernel on one queue."""
 
     def __init__(
         self, signature: Signature, facts: CodeFacts, place: QueuePlace
@@ -56,7 +56,7 @@ class Shortcuts:
         self._known: dict[Hashable, Known] = {}
         self._entries: dict[bool, Callable[..., Any]] = {}
         self._name = facts.name
-        # For each parameter that is a number: where its word is, and what makes it.
+        # For each scalar parameter: its index, the index of its word, its ctypes type.
         self._numbers: list[tuple[int, int, Any]] = []
         arguments = iter(facts.arguments)
         at = 0
@@ -80,17 +80,20 @@ class Shortcuts:
         self._known[tuple(keys)] = launch
 
     def _key(self, view: ArrayView) -> Hashable:
-        """What `key_of` will find; tensors of the host come as NumPy arrays then."""
+        """Return the key that `key_of` makes for the array of a later launch.
+
+        Tensors of the host are NumPy arrays there.
+        """
         if view.memory is not None:
             return key_of(view.obj, self._place)
         if not self._place.device.reads_host:
-            return None  # it has to be copied
+            return None  # the array has to be copied at each launch
         strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
         dtype = view.dtype.numpy
         return view.address, not view.readonly, view.shape, strides, dtype
 
     def entry(self, *, waits: bool) -> Callable[..., Any]:
-        """The function that `xetl.backend.Executable.fast` describes."""
+        """Return the function that `xetl.backend.Executable.fast` describes."""
         found = self._entries.get(waits)
         if found is None:
             found = self._entries[waits] = self._make(waits)
@@ -137,7 +140,7 @@ class Shortcuts:
 
 
 class _Form:
-    """What the objects of a call are like: which are arrays, numbers, constants."""
+    """The kinds of the arguments of a call: arrays, numbers, constants."""
 
     def __init__(self, params: Sequence[object]) -> None:
         self._arrays: list[int] = []
@@ -155,7 +158,7 @@ class _Form:
         self._least = 1 + max(runtime, default=-1)
 
     def key(self, objects: Sequence[Any], place: QueuePlace) -> Hashable:
-        """What tells the arrays apart; None: the call is not like the earlier ones."""
+        """Return the key of a call. Return None if it cannot repeat an earlier one."""
         if not self._has_fitting_values(objects):
             return None
         keys = tuple([key_of(objects[index], place) for index in self._arrays])
@@ -178,10 +181,10 @@ class _Form:
 
 
 def key_of(obj: Any, place: QueuePlace) -> Hashable:
-    """Where an array is and how it is laid out; None: look at it closely."""
+    """Return address and layout of an array. None: the launch needs the slow path."""
     if type(obj) is np.ndarray:
         if not place.device.reads_host:
-            return None  # it has to be copied
+            return None  # the array has to be copied at each launch
         where = address_of(obj)
         return where, obj.flags.writeable, obj.shape, obj.strides, obj.dtype
     queue = getattr(obj, "sycl_queue", None)
@@ -207,7 +210,7 @@ def _tensor_key(tensor: Any, place: QueuePlace) -> Hashable:
 
 
 _DATA = object.__basicsize__
-"""Bytes of an object before its own fields."""
+"""The offset in bytes of the first field of an object."""
 
 _word_at = ctypes.c_size_t.from_address
 

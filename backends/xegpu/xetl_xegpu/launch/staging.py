@@ -1,16 +1,16 @@
-"""What a launch brings to a device: copies of arrays of the host, and status words.
+"""Memory of a launch on the device: copies of arrays of the host, and status words.
 
-Devices that cannot read an array where it is get a copy. It holds all bytes from the
-first element to the last, and starts on 64 bytes. If block messages could not move an
-array as it lies there (odd rows, slices, a row that stands for many), and the kernel is
-told the strides, a kernel of ours copies it once more: rows are multiples of 64 bytes
-apart then, with zeros between them. Of an array that is written the elements come back,
-not the bytes between them: these may be somebody else's.
-[measured] ocloc 26.27: 94 instructions for 256 elements on pvc; a kernel without block
-messages takes up to thirty times as many as one with them, in each of its steps.
+A device that cannot read an array of the host gets a copy of all bytes from the first
+element to the last, aligned to 64 bytes. Block messages may not be able to move the
+array with its strides (odd rows, slices, broadcast rows). If the kernel gets the
+strides as arguments, a kernel of ours then copies the array once more: the new pitch is
+a multiple of 64 bytes, with zeros between the rows. If the kernel writes an array, its
+elements are copied back, but not the bytes between them, which may belong to others.
+[measured] ocloc 26.27: the copy takes 94 instructions for 256 elements on pvc; a kernel
+without block messages takes up to thirty times as many as one with them in each step.
 
-A kernel writes prints and failed checks to the status words. Every kernel is given
-some: masked loads read them where their mask is off.
+A kernel writes prints and failed checks to the status words. Every kernel gets some:
+masked loads read them if their mask is off.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xetl.backend import Argument, ArrayView
 from xetl.errors import LaunchError
 from xetl.runtime.library import load_mlir
 from xetl.runtime.log import LOG_WORDS, read_records, show
-from xetl.runtime.overlap import as_numpy, bounds
+from xetl.runtime.overlap import as_numpy, bounds, view_key
 from xetl.runtime.text_kernel import TextKernel
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import dpctl
@@ -38,16 +38,16 @@ from xetl_xegpu.launch.places import QueuePlace
 from xetl_xegpu.limits import REFUSED_WORDS
 
 _ALIGNMENT = 64
-"""Of what is allocated: block messages want it."""
+"""The alignment of allocations in bytes, which block messages need."""
 
 
 def allocated(
     kind: Literal["Device", "Shared"], size: int, place: QueuePlace, use: str
 ) -> Any:
-    """Memory of dpctl; ``use`` says in errors what for.
+    """Allocate memory of dpctl; errors name its ``use``.
 
     Raises:
-        LaunchError: there is not so much left.
+        LaunchError: the device has not enough memory left.
     """
     memory = dpctl().memory
     new = getattr(memory, f"MemoryUSM{kind}")
@@ -58,7 +58,7 @@ def allocated(
 
 
 def address_of(memory: Any) -> int:
-    """Where memory of dpctl is."""
+    """Return the address of memory of dpctl."""
     return memory.__sycl_usm_array_interface__["data"][0]
 
 
@@ -77,38 +77,38 @@ def copy(target: Any, source: Any, size: int, place: QueuePlace) -> None:
 
 
 class Staged:
-    """The arguments of a launch as the device sees them.
+    """The arguments of a launch in memory of the device.
 
     Attributes:
-        args: arrays with addresses of the device's memory, and numbers.
+        args: views with addresses of the device's memory, and numbers.
         keep: the memory of the copies.
-        padded: indices of the arrays that have zeros behind their rows.
-        comes_back: whether there is something to copy back.
+        padded: indices of the arrays whose rows are padded with zeros.
+        comes_back: whether an array must be copied back.
     """
 
     def __init__(
         self, args: Sequence[Argument], facts: CodeFacts, place: QueuePlace
     ) -> None:
-        """Make the copies; nothing has been launched yet.
+        """Copy the arrays to the device.
 
         Raises:
             LaunchError: they do not fit the memory of the device, or it was lost.
         """
         self.keep: list[Any] = []
         self._place = place
-        given = {_view_key(arg): arg for arg in args if isinstance(arg, ArrayView)}
+        given = {view_key(arg): arg for arg in args if isinstance(arg, ArrayView)}
         there = {key: self._reached(view) for key, view in given.items()}
         pitched = self._all_pitched(_surfaces(args, facts, there), there)
         self.args: list[Argument] = []
         for arg in args:
-            key = _view_key(arg)
+            key = view_key(arg)
             seen = pitched.get(key, there.get(key))
             self.args.append(arg if seen is None else seen)
         self.padded = frozenset(
-            index for index, arg in enumerate(args) if _view_key(arg) in pitched
+            index for index, arg in enumerate(args) if view_key(arg) in pitched
         )
-        written = {_view_key(args[index]) for index in facts.stored}
-        # What is written: the user's view, where its bytes are, with rows apart.
+        written = {view_key(args[index]) for index in facts.stored}
+        # Each written array: the user's view, the copy of its bytes, the padded copy.
         self._back = [
             (view, there[key], pitched.get(key))
             for key, view in given.items()
@@ -118,10 +118,10 @@ class Staged:
         self.comes_back = bool(self._back)
 
     def copy_back(self) -> None:
-        """Bring home what the kernel has written: all, or nothing.
+        """Copy all arrays that the kernel has written back to the host.
 
         Raises:
-            LaunchError: the device was lost; the arrays are as they were.
+            LaunchError: the device was lost; no array has changed.
         """
         for _, there, apart in self._back:
             if apart is not None:
@@ -136,7 +136,7 @@ class Staged:
             as_numpy(view)[...] = as_numpy(replace(view, address=start))
 
     def _reached(self, view: ArrayView) -> ArrayView:
-        """The array where the device can read it: a copy of its bytes, if need be."""
+        """Return a view that the device can read: the array, or a copy of its bytes."""
         if view.memory is not None or self._place.device.reads_host:
             return view
         if 0 in view.shape:
@@ -154,17 +154,17 @@ class Staged:
         return room
 
     def _new(self, size: int) -> int:
-        """The address of memory for a copy."""
+        """Allocate memory for a copy and return its address."""
         self.keep.append(allocated("Device", size, self._place, "a copy of an array"))
         return address_of(self.keep[-1])
 
     def _all_pitched(
         self, surfaces: Mapping[object, Surface], there: Mapping[object, ArrayView]
     ) -> dict[object, ArrayView]:
-        """Copies, with rows apart, of what no message can move as it lies.
+        """Make padded copies of the arrays that messages cannot move as they are.
 
-        None if that does not help all of them, or if there is no room: lanes move the
-        elements.
+        Return {} if messages could not move all copies either, or if memory runs out:
+        lanes then move the elements.
         """
         moved = {key: _apart(there[key], each.column) for key, each in surfaces.items()}
         if any(
@@ -180,7 +180,7 @@ class Staged:
                 start = self._new(size)
             except LaunchError:
                 return {}
-            self.keep[-1].memset()  # zeros behind the rows
+            self.keep[-1].memset()  # pad the rows with zeros
             made[key] = replace(view, address=start)
             copy_elements(there[key], made[key], surfaces[key].column, self._place)
         return made
@@ -189,14 +189,15 @@ class Staged:
 def _surfaces(
     args: Sequence[Argument], facts: CodeFacts, there: Mapping[object, ArrayView]
 ) -> dict[object, Surface]:
-    """How views are to be moved by messages that no message can move as they lie.
+    """Return the surfaces of the arrays that messages cannot move as they are.
 
-    Nothing, if some must lie so: not all who take them are told their strides.
+    Return {} if the kernel has static strides for one of them: it needs the array with
+    these strides.
     """
-    found = {_view_key(args[s.argument]): s for s in facts.kernels[0].surfaces}
+    found = {view_key(args[s.argument]): s for s in facts.kernels[0].surfaces}
     found = {k: s for k, s in found.items() if why_no_surface(s, there[k]) is not None}
     for arg, told in zip(args, facts.arguments):
-        surface = found.get(_view_key(arg))
+        surface = found.get(view_key(arg))
         if isinstance(arg, ArrayView) and surface is not None:
             others = set(range(len(arg.shape))) - {surface.column}
             if not others <= set(told.strides):
@@ -205,7 +206,11 @@ def _surfaces(
 
 
 def _apart(view: ArrayView, column: int) -> ArrayView:
-    """The array with rows, along a dimension, multiples of 64 bytes apart; at 0."""
+    """Return a contiguous view at address 0, with rows padded to 64 bytes.
+
+    Args:
+        column: the dimension along the rows.
+    """
     size = view.dtype.itemsize
     step = -(-view.shape[column] * size // _ALIGNMENT) * _ALIGNMENT // size
     strides = [1] * len(view.shape)
@@ -215,27 +220,20 @@ def _apart(view: ArrayView, column: int) -> ArrayView:
     return replace(view, address=0, strides=tuple(strides), memory=None)
 
 
-def _view_key(arg: Argument) -> object:
-    """Equal for the very same view, which may be given several times."""
-    if not isinstance(arg, ArrayView):
-        return None
-    return arg.address, arg.shape, arg.strides, arg.dtype
-
-
 def _bytes_at(address: int, size: int) -> Any:
     room: Any = (ctypes.c_char * size).from_address(address)
     return np.frombuffer(room, np.uint8)
 
 
 _LEAST_BYTES = 64
-"""The widest element that a masked load reads, and more."""
+"""More bytes than any element that a masked load reads."""
 
 
 class StatusWords:
-    """A log in memory that the device and the host reach.
+    """A log in memory that both the device and the host reach.
 
     Attributes:
-        word: its address, as dpctl takes it.
+        word: its address, as an argument for dpctl.
     """
 
     def __init__(self, kernel: KernelFacts, place: QueuePlace) -> None:
@@ -246,13 +244,13 @@ class StatusWords:
         self.word = ctypes.c_int64(self._address)
 
     def show(self) -> None:
-        """Print the lines, when the kernel has run; the log is empty then.
+        """Print the lines of a kernel that has run, and empty the log.
 
         Raises:
-            LaunchError: a check failed; the first one, in the order of programs.
+            LaunchError: a check failed: the first one in the order of programs.
         """
         if not self._log:
-            return  # memory that the device uses stays there
+            return  # do not touch the shared words, which stay on the device
         used = ctypes.c_int64.from_address(self._address)
         if used.value > 1:
             records = read_records(self._address, self._log, self._room)
@@ -262,14 +260,14 @@ class StatusWords:
 
 def _new(size: int, place: QueuePlace) -> Any:
     memory = allocated("Shared", size, place, "the log of a launch")
-    # One word is in use: the one that counts.
+    # The first word counts the words in use, itself included.
     memory.copy_from_host(np.ones(1, np.int64).view(np.uint8))
     return memory
 
 
 @lru_cache(maxsize=64)
 def _never_written(place: QueuePlace) -> Any:
-    """What all kernels share that write nothing."""
+    """Return the status words that all kernels without a log share."""
     return _new(_LEAST_BYTES, place)
 
 
@@ -320,11 +318,11 @@ _STEP = """
 
 @cache
 def copy_rows(itemsize: int, rank: int) -> TextKernel:
-    """The kernel that copies elements of so many bytes; a program copies a row.
+    """Return the kernel that copies elements of so many bytes, a row for each program.
 
     Args:
-        rank: how many dimensions there are beside the columns. The kernel is given
-            size and strides in bytes of each, the innermost first.
+        rank: the number of dimensions besides the columns. The kernel gets the size and
+            the strides in bytes of each, the innermost first.
     """
     bits = 8 * itemsize
     wide, narrow = (f"!xetile.tile<1x{n}xi{bits}>" for n in (256, 16))
@@ -353,7 +351,7 @@ def copy_elements(
     """Copy the elements of an array to another one of the same shape, and wait.
 
     Args:
-        column: the dimension whose elements lie side by side in both.
+        column: the dimension that has stride 1 in both.
 
     Raises:
         LaunchError: the device was lost.

@@ -1,7 +1,7 @@
-"""Builds a program as a launch would, in a process that its compiler may end.
+"""A process that builds a program as a launch would, and that a compiler may crash.
 
-Arguments are the device and options of the build; the program is read from stdin. What
-is written to stdout says how far it came. It imports dpctl only.
+Its arguments are the device and the options of the build. It reads the program from
+stdin, and writes to stdout how far it came. It imports only dpctl.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if __name__ == "__main__":
     queue = _dpctl.SyclQueue(name)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _say(BEGUN)
-    # An error is no end: the launch has it as well.
+    # An error is not a crash: the launch gets the same error.
     with suppress(program.SyclProgramCompilationError):
         program.create_program_from_spirv(queue, given, options)
     _say(ENDED)
-    os._exit(0)  # whatever drivers do at exit is no matter
+    os._exit(0)  # without the exit handlers of drivers

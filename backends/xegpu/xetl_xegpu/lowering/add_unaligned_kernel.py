@@ -1,15 +1,16 @@
 """add-unaligned-kernel: each kernel gets a twin that needs no block messages.
 
-Why: block messages ask more of base, pitch and width of a matrix than users promise;
-what an array is like is known at the launch only, which then takes the other kernel.
+Why: block messages ask more of base, pitch and width of a matrix than users promise.
+Only the launch knows the arrays. If one of them does not fit, it takes the twin.
 
-There is no prefetch in the twin: only messages ask for anything.  A launch needs it so
-rarely that it is compiled then: alone, in place of the kernel (``is_alone``).
+The twin has no prefetches, because only messages can prefetch. Launches need the twin
+so rarely that it is compiled at the first launch that does; with ``is_alone`` the pass
+leaves only the twin.
 
 Before: ``gpu.func @f(...) kernel { ... xetile.load_tile ... }``
 After:  the same, and ``gpu.func @f_unaligned(...) kernel attributes {xegpu.no_blocks}``
 
-Left alone: kernels that move, or ask for, no tile of global memory as a block.
+Left alone: kernels that neither move nor prefetch a tile of global memory as a block.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects import xetile
-from xetl.dialects.base import is_memref, operations_in
-from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import gpu
 from xetl.dialects.xetile.types import GLOBAL
 from xetl.ir.builder import Pass
@@ -45,7 +45,7 @@ class AddUnalignedKernelPass(Pass):
 
 
 def wants_blocks(kernel: gpu.FuncOp) -> bool:
-    """Whether some tile may be moved by block messages."""
+    """Whether block messages may move some tile of the kernel."""
     return any(_may_be_block(op) for op in kernel.walk())
 
 
@@ -57,15 +57,7 @@ def _may_be_block(op: Operation) -> bool:
     type_ = op.tile.type
     if not isinstance(type_, xetile.TileType) or type_.memory_space != GLOBAL:
         return False
-    return any(_has_rows(origin.source, origin) for origin in tile_origins(op.tile))
-
-
-def _has_rows(source: SSAValue, origin: xetile.InitTileOp) -> bool:
-    """Whether a tile is of an array whose last dimension has no gaps."""
-    if not is_memref(source.type):
-        return False
-    given = origin.mixed_strides or strides_of(source.type) or (None,)
-    return given[-1] == 1
+    return any(origin.has_rows for origin in tile_origins(op.tile))
 
 
 def _add_twin(kernel: gpu.FuncOp) -> None:

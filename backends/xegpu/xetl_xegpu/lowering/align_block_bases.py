@@ -1,16 +1,17 @@
-"""align-block-bases: matrices that begin anywhere are moved by block messages as well.
+"""align-block-bases: block messages move matrices that begin at any address.
 
-Why: the base of a message is a multiple of 64 bytes, which a slice, or a head of 40 or
-80 elements, is not. From the multiple below, the same elements lie some columns on.
+Why: the base of a message must be a multiple of 64 bytes. The address of a slice, or of
+an attention head of 40 or 80 elements, is none. The pass rounds the base down to a
+multiple and adds the difference to the column offset.
 
 Before: ``simt.block_load %base, %width, %height, %pitch, %x, %y``
 After:  the same of ``%base & -64, %width + %gap, %height, %pitch, %x + %gap / bytes``
         with ``%gap = %base & 63``
 
-``xegpu.any_base`` says of which arguments the launch need not ask for multiples of 64.
-Left alone: arrays of which a block may begin to the left of the first column, where a
-message finds zeros, but after the change what stands before the matrix; and kernels
-with many loads in loops, as attention with heads of 128 has.
+``xegpu.any_base`` lists the arguments whose base need not be a multiple of 64.
+Left alone: arrays of which a block may begin to the left of the first column: a message
+reads zeros there, but would read the bytes before the matrix after the change. Kernels
+with many loads in loops, such as attention with heads of 128.
 """
 
 from __future__ import annotations
@@ -26,26 +27,24 @@ from xetl.analysis.memory import is_dead
 from xetl.dialects.base import around, constant_index, ints_of, operations_in
 from xetl.dialects.upstream import arith, scf
 from xetl.ir.builder import Builder, Pass
+from xetl.worklist import Worklist
 from xetl_xegpu import simt
 from xetl_xegpu.limits import BASE_ALIGNMENT, WIDTH_STEP
+from xetl_xegpu.lowering import record_arguments
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
-from xetl_xegpu.lowering.record_arguments import (
-    ANY_BASE,
-    ARGUMENTS,
-    BLOCK_ARGUMENTS,
-    recorded_arguments,
-)
 from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
 
 _MOST_IN_LOOPS = 56
-"""Loads in loops.  [measured] Of more, places that are no constants cost more than
-three instructions in a hundred: attention of bf16 on pvc, heads of 128 (80 loads), 612
-a step, 573 without; heads of 80 (52), which begin anywhere, 447 and 443."""
+"""The most loads in loops. [measured] With more of them, offsets that are not constant
+cost more than 3 % of the instructions. Attention of bf16 on pvc, instructions a step:
+heads of 128 (80 loads) 612, without the pass 573; heads of 80 (52 loads), whose base
+may be any address, 447 and 443."""
 
 
 class AlignBlockBasesPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
-        if ARGUMENTS not in op.attributes:  # a text of this stage
+        # A text that begins at this stage has no recorded arguments.
+        if record_arguments.ARGUMENTS not in op.attributes:
             return
         for kernel in operations_in(op, simt.FuncOp):
             _align(op, kernel)
@@ -68,7 +67,7 @@ def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
         columns = ranges.of(SSAValue.get(block.x))
         if columns is None or columns.low < 0:
             starts_left.add(argument)
-    moved = set(ints_of(kernel.attributes.get(BLOCK_ARGUMENTS)))
+    moved = set(ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS)))
     shift, steps = _Shift(), list[int]()
     for argument in sorted((found.keys() & moved) - starts_left):
         for block in found[argument]:
@@ -76,13 +75,15 @@ def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
         widest = max(block.shape.bits // 8 for block in found[argument])
         steps += [argument, max(WIDTH_STEP, widest)]
     shift.erase_dead()
-    kernel.attributes[ANY_BASE] = DenseArrayBase.from_list(i64, steps)
+    kernel.attributes[record_arguments.ANY_BASE] = DenseArrayBase.from_list(i64, steps)
 
 
 def _addresses(module: ModuleOp, kernel: simt.FuncOp) -> dict[SSAValue, int]:
-    """The arguments of the source by their addresses."""
+    """Return the number of each array argument of the source, by its address."""
     given, found = iter(kernel.body.block.args), dict[SSAValue, int]()
-    for number, (kind, sizes, strides, _) in enumerate(recorded_arguments(module)):
+    for number, (kind, sizes, strides, _) in enumerate(
+        record_arguments.recorded_arguments(module)
+    ):
         address = next(given)
         if kind == "array":
             found[address] = number
@@ -92,10 +93,9 @@ def _addresses(module: ModuleOp, kernel: simt.FuncOp) -> dict[SSAValue, int]:
 
 
 def _argument_of(base: SSAValue, addresses: dict[SSAValue, int]) -> int | None:
-    """The array that an address is in; None: it is not known."""
-    found, todo = set[int](), [base]
-    while todo:
-        value = todo.pop()
+    """Return the number of the array that contains ``base``. None: it is unknown."""
+    found, todo = set[int](), Worklist([base])
+    for value in todo:
         if value in addresses:
             found.add(addresses[value])
         elif isinstance(value.owner, arith.IndexCastOp | arith.AddiOp):
@@ -111,7 +111,7 @@ class _Shift:
         self._replaced: dict[SSAValue, None] = {}
 
     def apply(self, block: BlockOp) -> None:
-        """Rewrite a message."""
+        """Change base, width and column offset of a message."""
         base = SSAValue.get(block.base)
         gap = self._with(arith.AndiOp, base, BASE_ALIGNMENT - 1)
         size = (block.shape.bits // 8).bit_length() - 1
@@ -121,14 +121,15 @@ class _Shift:
             "width": self._sum(SSAValue.get(block.width), gap),
             "x": self._moved(SSAValue.get(block.x), columns),
         }
-        if constant_index(block.height) == 1:  # no row follows: the pitch is made up
+        # A matrix of one row has an artificial pitch; it must cover the longer row.
+        if constant_index(block.height) == 1:
             pitch = SSAValue.get(block.pitch)
             new["pitch"] = self._with(arith.AddiOp, pitch, BASE_ALIGNMENT)
         self._replaced |= dict.fromkeys(block.operands)
         block.move(**new)
 
     def erase_dead(self) -> None:
-        """Erase what only the operands that messages had before were computed from."""
+        """Erase the operations that computed only former operands of messages."""
         todo = list(self._replaced)
         while todo:
             owner = todo.pop().owner
@@ -137,7 +138,10 @@ class _Shift:
                 Rewriter.erase_op(owner)
 
     def _moved(self, x: SSAValue, columns: SSAValue) -> SSAValue:
-        """A place some columns on; places at constant distances stay so."""
+        """Return ``x + columns``. Offsets at constant distances keep these distances.
+
+        The constant part is added last, so that equal sums of the rest are shared.
+        """
         root, distance = root_and_distance(x)
         if root is None:
             start = columns
@@ -164,7 +168,7 @@ class _Shift:
     def _with(
         self, make: Callable[..., Operation], value: SSAValue, number: int
     ) -> SSAValue:
-        """``value`` and a constant combined, beside the value."""
+        """Combine ``value`` with a constant by ``make``, right after the value."""
         key = (make, value, number)
         if key not in self._made:
             b = Builder.after(value)
@@ -174,7 +178,7 @@ class _Shift:
 
 
 def _later(one: SSAValue, other: SSAValue) -> SSAValue:
-    """The value behind which both are there; some operation uses both."""
+    """Return the value that is computed later. Some operation must use both."""
     owner = other.owner
     there = owner if isinstance(owner, Operation) else owner.parent_op()
     return other if there is not None and dominates(one, there) else one

@@ -1,14 +1,15 @@
-"""clamp-block-offsets: places of blocks fit the 32 bits that messages have for them.
+"""clamp-block-offsets: offsets of blocks fit the 32 bits that messages have for them.
 
-Why: offsets have 64 bits in the language. Cut to 32, one far outside of the matrix may
-lie inside again: wrong numbers would be loaded, others overwritten. A matrix has fewer
-than 2^24 rows and columns, so what is limited to 2^24 on both sides stays outside.
+Why: offsets have 64 bits in the language. Truncated to 32 bits, an offset far outside
+of the matrix may point inside again: the kernel would load or overwrite wrong elements.
+A matrix has fewer than 2^24 rows and columns, so an offset outside of it that is
+clamped to [-2^24, 2^24] stays outside.
 
 Before: ``simt.block_load %base, %width, %height, %pitch, %x, %y``
 After:  the same of ``arith.minsi(arith.maxsi(%x, -2^24), 2^24)``
 
-Left alone: numbers that are known to fit, such as counters of loops over a matrix, and
-blocks that lanes move, whose places have 64 bits.
+Left alone: offsets that are known to fit, such as counters of loops over a matrix, and
+blocks that lanes move, whose offsets have 64 bits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
 from xetl_xegpu.simt.block_ops import BlockOp
 
 _FITS = 1 << 30
-"""Numbers up to here are left alone: what a block adds to them fits 32 bits, too."""
+"""Offsets up to here are left alone: with the extent of a block they fit 32 bits."""
 
 
 class ClampBlockOffsetsPass(Pass):
@@ -52,7 +53,7 @@ def _fits(ranges: Ranges, place: SSAValue) -> bool:
 
 
 def _clamped(place: SSAValue) -> SSAValue:
-    """A place within 2^24 on both sides, computed where the place is."""
+    """Return ``place`` clamped to [-2^24, 2^24], computed right after ``place``."""
     b = Builder.after(place)
     least, most = (b.constant(number, i64) for number in (-LIMIT, LIMIT))
     return b.insert(arith.MinsiOp(b.insert(arith.MaxsiOp(place, least)), most))

@@ -1,18 +1,19 @@
-"""drop-spare-kernel: of a kernel and its twin one goes, if neither needs messages.
+"""drop-spare-kernel: erase a kernel or its twin if no block messages are used.
 
-Or the twin in any case (``keeps_one``): a launch has it compiled if it needs it.
+With ``keeps_one`` the twin is also erased if the kernel uses them: the first launch
+that needs the twin compiles it.
 
-Why: the launch takes the twin where an array does not fit block messages.  A kernel in
-which none turned out to be possible asks nothing of any array, so its twin would never
-run.  GPUs keep the kernel: it loads lines of 16 elements.  Where messages are emulated
-the twin stays instead: it calls one function for a block, where the kernel has 16 or
-32 masked loads in a row, which OpenCL's driver for CPUs builds ten times as long.
+Why: the launch takes the twin if an array does not fit block messages. A kernel without
+block messages accepts any array, so its twin would never run. GPUs keep the kernel,
+because it loads lines of 16 elements. If messages are emulated, the twin stays instead:
+it calls one function for a block, where the kernel has 16 or 32 masked loads in a row,
+and OpenCL's driver for CPUs takes ten times as long to build these.
 
 Before: ``gpu.func @f``, which names no ``xegpu.block_arguments``, and
         ``gpu.func @f_unaligned``
 After:  one of them
 
-Left alone: kernels that move blocks of an array by messages, and those without a twin.
+Left alone: kernels that move blocks of an array by messages; kernels without a twin.
 """
 
 from __future__ import annotations

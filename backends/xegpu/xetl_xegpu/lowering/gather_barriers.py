@@ -1,14 +1,15 @@
-"""gather-barriers: no barrier in a branch, and none for some subgroups.
+"""gather-barriers: replace barriers in branches, and of some subgroups, by whole ones.
 
-*What*: a branch is cut at its named barriers, and a barrier of the workgroup stands
-between the parts; it is in no branch any more.
-*Why*: where a GPU is emulated, a processor runs a subgroup up to the next barrier, then
-the next subgroup: all must come to each, and it must be the same one. A GPU's
-subgroups may meet two and two, and each in a branch of its own.
-*When it is right*: those that were not to meet wait once more than they must. No
-subgroup waits for another that waits for it: all come to every barrier, in one order.
+*What*: a branch is cut at its named barriers. A barrier of the workgroup stands between
+the parts, outside of any branch.
+*Why*: a processor that emulates a GPU runs a subgroup up to the next barrier, then the
+next subgroup: all subgroups must reach the same barriers. Subgroups of a GPU may meet
+in pairs, and each in a branch of its own.
+*When it is right*: always. A subgroup that did not take part in a barrier waits once
+more than necessary. No deadlock is possible: all subgroups reach all barriers in the
+same order.
 *Left alone*: loops, and kernels without named barriers. `distribute-to-lanes` has
-refused those in loops that subgroups run differently.
+refused named barriers in loops whose trip count differs between subgroups.
 
 before: scf.if %left {                      after: scf.if %left { %a }
           %a; simt.named_barrier 1 of 2; %b        else { %c }
@@ -44,7 +45,7 @@ class GatherBarriersPass(Pass):
 
 
 def _gather(kernel: simt.FuncOp) -> None:
-    # Inner branches first: their barriers come to stand in the outer ones.
+    # Inner branches first: their barriers move to the outer ones.
     for op in reversed(list(kernel.walk())):
         if isinstance(op, simt.BarrierArriveOp):
             Rewriter.erase_op(op)
@@ -56,7 +57,7 @@ def _gather(kernel: simt.FuncOp) -> None:
 
 
 def _cut(op: scf.IfOp) -> None:
-    """Cut a branch at the barriers of both sides: the first ones, the second ones."""
+    """Cut a branch at its barriers; the n-th ones of both sides become one."""
     sides = _Side(op.then_region), _Side(op.else_region)
     last = max(len(side.parts) for side in sides) - 1
     if last == 0:
@@ -78,7 +79,11 @@ def _cut(op: scf.IfOp) -> None:
 def _branch(
     op: scf.IfOp, parts: Sequence[_Part], found: Sequence[Sequence[SSAValue]]
 ) -> scf.IfOp:
-    """A part of both sides; it gives what both found, or nothing of use."""
+    """Return a branch with one part of both sides.
+
+    Its results are the values that later parts of either side use (``found``). A side
+    yields zeros for those of the other side.
+    """
     types = [value.type for values in found for value in values]
     whole: list[_Part] = []
     for side, part in enumerate(parts):
@@ -99,14 +104,17 @@ def _branch(
 def _if(
     op: scf.IfOp, types: Sequence[Attribute], then: _Part, otherwise: _Part
 ) -> scf.IfOp:
-    """A branch on the same condition; without results it may have one side."""
+    """Return a branch on the condition of ``op``.
+
+    It has no else region if it would be empty and there are no results.
+    """
     is_needed = len(types) > 0 or len(otherwise) > 1
     regions = Region(Block(then)), Region(Block(otherwise)) if is_needed else None
     return scf.IfOp(op.condition, types, *regions, location=op.location)
 
 
 def _replace_behind(made: scf.IfOp, values: Sequence[SSAValue]) -> None:
-    """What a part computed is what the branch gives, for all that follows."""
+    """Replace uses of ``values`` after the branch by the results of the branch."""
     inside = set(made.walk())
     for old, new in zip(values, made.res, strict=True):
         old.replace_uses_with_if(new, lambda use: use.operation not in inside)
@@ -130,19 +138,19 @@ class _Side:
         return self.parts[number] if number < len(self.parts) else []
 
     def take(self, number: int) -> _Part:
-        """The operations of a part, which leave the branch."""
+        """Detach and return the operations of a part."""
         for op in self._part(number):
             op.detach()
         return self._part(number)
 
     def take_end(self) -> Operation:
-        """What ends the side, likewise."""
+        """Detach and return the terminator of the side."""
         if self._end.parent is not None:
             self._end.detach()
         return self._end
 
     def used_behind(self, number: int) -> list[SSAValue]:
-        """What a part computes for those that follow."""
+        """Return the results of a part that are used after it."""
         part = self._part(number)
         inside = {each for op in part for each in op.walk()}
         return [

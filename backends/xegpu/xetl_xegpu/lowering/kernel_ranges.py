@@ -1,4 +1,4 @@
-"""Ranges of the numbers in a kernel at stage ``lanes``, with what launches check."""
+"""Ranges of integers in a kernel at stage ``lanes``, from what launches check."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from xetl_xegpu.lowering.record_arguments import (
 )
 
 _EXTENT = Range(1, LIMIT - 1)
-"""Rows and columns of a matrix that block messages move."""
+"""The rows or columns of a matrix that block messages move."""
 _PROGRAM = Range(0, MOST_PROGRAMS - 1)
 
 
 def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
-    """Ranges in ``kernel``; a launch checks the matrices that it moves by messages."""
+    """Return ranges in ``kernel``. Launches check the matrices of block messages."""
     subgroups = prod(kernel.lanes) // simt.SUBGROUP_SIZE
     ranges = Ranges(subgroups)
     moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
@@ -34,7 +34,8 @@ def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
             ranges.say(op.result, Range(0, subgroups - 1))
         elif moved and isinstance(op, simt.GroupIdOp):
             ranges.say(op.result, _PROGRAM)
-    if moved and ARGUMENTS in module.attributes:  # not in a text of this stage
+    # A text that begins at this stage has no recorded arguments.
+    if moved and ARGUMENTS in module.attributes:
         for size in _block_sizes(kernel, moved, recorded_arguments(module)):
             ranges.say(size, _EXTENT)
     return ranges
@@ -43,10 +44,10 @@ def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
 def _block_sizes(
     kernel: simt.FuncOp, moved: Sequence[int], arguments: list[Described]
 ) -> Iterator[SSAValue]:
-    """Rows and columns of the arrays that are ``moved`` by blocks."""
+    """Yield the numbers of rows and columns of the arrays ``moved`` by blocks."""
     given = iter(kernel.body.block.args)
     for number, (kind, sizes, strides, matrix) in enumerate(arguments):
-        next(given)  # the number, or the address
+        next(given)  # a number, or the address of an array
         if kind != "array":
             continue
         extents = {dim: next(given) for dim in sizes}

@@ -1,13 +1,13 @@
-"""narrow-scalar-floats: numbers that would be f64 are f32, for devices without fp64.
+"""narrow-scalar-floats: scalars of f64 become f32, for devices without fp64.
 
-Why: a Python float and what is computed of it is f64 (docs/language.md); a device that
-has no fp64 would refuse every kernel with a scale in it.
+Why: a Python float, and a scalar computed from it, is f64 (docs/language.md). A device
+without fp64 would refuse every kernel with a scale in it.
 
 Before: ``%s = arith.mulf %x, %y : f64`` and ``%r = arith.truncf %s : f64 to f32``
-After:  ``%s = arith.mulf %x, %y : f32``, whose readers read %s
+After:  ``%s = arith.mulf %x, %y : f32``; uses of ``%r`` become uses of ``%s``
 
-Left alone: everything else. Elements of f64, of arrays and of values, are refused: to
-compute them in f32 would be wrong.
+Left alone: everything else. Arrays and vectors with elements of f64 are refused: f32
+would give wrong results.
 
 Source: docs/language.md, "Rules of types and edges".
 """
@@ -46,7 +46,7 @@ class NarrowScalarFloatsPass(Pass):
         """Rewrite ``op`` in place.
 
         Raises:
-            LaunchError: it computes with elements of f64.
+            LaunchError: a kernel computes with arrays or vectors of f64.
         """
         functions = operations_in(op, gpu.FuncOp, func.FuncOp)
         for function in functions:
@@ -108,7 +108,7 @@ def _refusal(what: str, device: str, function: Operation, op: Operation) -> Xetl
 
 
 def _narrow(function: gpu.FuncOp | func.FuncOp) -> bool:
-    """Make all numbers of a function f32; whether there was one."""
+    """Make all scalars of f64 in a function f32. Return whether there was one."""
     values = (value for op in function.walk() for value in defined_by(op))
     found = [value for value in values if _is_number(value.type)]
     for value in found:
@@ -119,7 +119,7 @@ def _narrow(function: gpu.FuncOp | func.FuncOp) -> bool:
             if op.result.type == builtin.f32 and value is not None:
                 op.value = builtin.FloatAttr(_rounded(value), builtin.f32)
         elif isinstance(op, arith.ExtfOp | arith.TruncfOp) and (
-            op.source.type == op.result.type  # it has become none
+            op.source.type == op.result.type  # no conversion is left
         ):
             Rewriter.replace_op(op, [], [op.source])
     old = function.function_type
@@ -133,7 +133,7 @@ def _narrowed(type_: Attribute) -> Attribute:
 
 
 def _rounded(value: float) -> float:
-    """A number that f32 has room for: what is too large is infinite."""
+    """Return a number in the range of f32, rounded there as f32 rounds overflow."""
     if abs(value) <= _LARGEST or not math.isfinite(value):
         return value
     most = _LARGEST if abs(value) < _ROUNDS_TO_INFINITY else math.inf

@@ -1,17 +1,18 @@
-"""order-by-use: what is computed stands right before the first that needs it.
+"""order-by-use: operations move down to the first store, load or loop that needs them.
 
-*What*: in a block, operations without effects move down to the first store, load, loop
-or end of the block that needs them, in the order in which it does.
-*Why*: a value of a subgroup is many registers' worth, one operation of the kernel many
-of a lane's, all of which stand before those of the next one. Behind a product of 32x64
-that is 128 registers for each step of an epilogue, and Intel's compiler spills. In this
-order one part of the value goes all the way to its store before the next begins.
-Stores by lanes are a branch for each element, and what lives through branches is
-copied: of neighbours among them that store elements below 32 bits, which are packed,
-all values are computed before the first one. [measured] ocloc 26.27, pvc, GELU behind a
-product in bf16, for any memory: 3 KB spilled, none so.
-*Left alone*: blocks with products, where the order is that of the messages, and the
-order of everything that has an effect.
+*What*: in a block, operations without effects move right before the first store, load,
+loop or end of the block that needs them, in the order of its operands.
+*Why*: a value of a subgroup fills many registers. One operation on it becomes many
+operations of a lane, and all of them precede those of the next operation. In the
+epilogue of a product of 32x64, each step has 128 live registers, and Intel's compiler
+spills. After this pass one part of the value is computed and stored before the next
+part begins.
+A store by lanes is a branch for each element, and values that live through branches are
+copied. Elements of less than 32 bits are packed: for a run of such stores all values
+are computed before the first store. [measured] ocloc 26.27, pvc, a product in bf16 with
+GELU as its epilogue, for any memory: 3 KB spilled before, none after.
+*Left alone*: blocks with products, where messages determine the order; and the order of
+operations with effects.
 
 Before: ``%a0 = f %x0; %a1 = f %x1; %b0 = g %a0; %b1 = g %a1; store %b0; store %b1``
 After:  ``%a0 = f %x0; %b0 = g %a0; store %b0; %a1 = f %x1; %b1 = g %a1; store %b1``
@@ -40,10 +41,10 @@ class OrderByUsePass(Pass):
 
 
 def _order(block: Block) -> None:
-    """Bring the operations of a block into the order of their uses."""
+    """Sort the operations of a block by their uses."""
     ops = list(block.ops)
     number: dict[object, int] = {op: at for at, op in enumerate(ops)}
-    # Of its regions, too.
+    # Operands of operations in regions count, too.
     owners = [[each.owner for x in op.walk() for each in x.operands] for op in ops]
     needs = [[number[owner] for owner in each if owner in number] for each in owners]
     ordered: dict[int, None] = {}
@@ -55,12 +56,12 @@ def _order(block: Block) -> None:
             if at not in ordered:
                 ordered |= dict.fromkeys(behind_needs(at, needs, ordered.__contains__))
     if len(ordered) != len(ops):
-        return  # something is used by nobody, and goes elsewhere
+        return  # an operation has no use; another pass erases it
     move_to_end([ops[at] for at in ordered], block)
 
 
 def _packs_by_lanes(op: Operation) -> bool:
-    """Whether lanes store a block that takes fewer registers than what it is of."""
+    """Whether lanes store a block of elements below 32 bits, which are packed."""
     if not isinstance(op, simt.BlockStoreOp) or op.by_lanes is None:
         return False
     return op.shape.bits < _WORD

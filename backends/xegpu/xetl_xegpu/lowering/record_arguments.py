@@ -1,13 +1,14 @@
-"""record-arguments: what a launch must know of the arguments, while types say it.
+"""record-arguments: record what launches need of the arguments, from their types.
 
-*What*: the module gets ``xegpu.stored``, the arrays that are written, and
-``xegpu.arguments``, what a kernel is given for each argument: a number; or of an array
-the address, the sizes and strides (by dimension) that its type leaves open. Of an array
-it also says which dimensions are the rows and columns of the matrices that block
-messages would move, -1 for none.
-Strides that a type says, so that no message could move the rows, are left open if all
-who use the array take them from its type: a launch may give a copy (`launch/staging`).
-*Why*: once a lane's work is known there are only numbers, and nobody could tell which.
+*What*: the module gets two attributes. ``xegpu.stored`` lists the arrays that are
+written. ``xegpu.arguments`` says what a kernel gets for each argument: a number; or for
+an array its address and the sizes and strides (by dimension) that its type leaves open.
+For an array it also has the dimensions of the rows and columns of the matrices that
+block messages would move, -1 for none.
+If a static stride makes rows that no message can move, the pass makes the stride
+dynamic, so that a launch may pass a copy (`launch/staging`). All uses of the array must
+take the stride from its type.
+*Why*: later stages pass only numbers, and lose which number belongs to which argument.
 *Left alone*: everything else.
 
 Before: ``gpu.func @k(%a: memref<?x8xf32, strided<[?, 1]>>, %n: i64) kernel``
@@ -25,11 +26,11 @@ from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.memory import stored_arguments
-from xetl.codegen.types import byte_width
 from xetl.dialects import xetile
 from xetl.dialects.base import ints_of, is_memref, operations_in
 from xetl.dialects.memref_layout import has_static_layout, memory_space_of, strides_of
 from xetl.dialects.upstream import gpu, memref
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.ir.builder import Pass
 from xetl_xegpu.limits import PITCH_STEP
 
@@ -38,11 +39,11 @@ STORED = "xegpu.stored"
 ARGUMENTS = "xegpu.arguments"
 BLOCK_ARGUMENTS = "xegpu.block_arguments"
 ANY_BASE = "xegpu.any_base"
-"""Arguments whose matrices may begin anywhere, each with what all is a multiple of."""
+"""Pairs: an argument whose matrices may begin at any multiple, and that multiple."""
 
 Described = tuple[str, list[int], list[int], list[int]]
-"""Kind of an argument; dimensions whose size a kernel gets, those whose stride; rows
-and columns."""
+"""Kind of an argument; the dimensions whose size a kernel gets; the dimensions whose
+stride it gets; the dimensions of rows and columns."""
 
 
 class RecordArgumentsPass(Pass):
@@ -56,7 +57,7 @@ class RecordArgumentsPass(Pass):
 
 
 def _open_strides(kernel: gpu.FuncOp) -> None:
-    """Let a launch say how far rows of an array are apart that no message can move."""
+    """Make strides dynamic in array types whose rows no message can move."""
     block = kernel.body.block
     for given in block.args:
         uses = [use.operation for use in given.uses]
@@ -84,17 +85,17 @@ def _open_strides(kernel: gpu.FuncOp) -> None:
 
 
 def _asks_type(op: Operation) -> bool:
-    """Whether it takes the strides of its array from the type."""
+    """Whether an operation takes the strides of its array from the array's type."""
     if not isinstance(op, xetile.InitTileOp) or op.indices is not None:
         return False
     return not op.mixed_strides
 
 
 def _has_odd_rows(type_: builtin.MemRefType[Attribute]) -> bool:
-    """Whether its type says strides by which messages cannot count."""
+    """Whether a type has static strides that block messages cannot take as pitch."""
     if not has_static_layout(type_) or memory_space_of(type_):
         return False
-    strides, size = strides_of(type_) or [], byte_width(type_.element_type)
+    strides, size = strides_of(type_) or [], -(-bit_width(type_.element_type) // 8)
     return 1 in strides and any(
         step not in (None, 1) and step * size % PITCH_STEP for step in strides
     )
@@ -104,7 +105,7 @@ _Table = builtin.ArrayAttr[builtin.ArrayAttr[Attribute]]
 
 
 def recorded_arguments(module: builtin.ModuleOp) -> list[Described]:
-    """What the pass left: JSON knows it, too."""
+    """Return what the pass recorded, as values that JSON can hold."""
     found = cast("_Table", module.attributes[ARGUMENTS])
     return [_read(*each.data) for each in found]
 
@@ -124,7 +125,7 @@ def _described(type_: Attribute) -> Attribute:
 
 
 def _matrix(strides: Sequence[int | None]) -> list[int]:
-    """Rows and columns; columns lie along the dimension without gaps."""
+    """Return the dimensions of rows and columns; that of columns has stride 1."""
     last = len(strides) - 1
     if last < 1:
         return [-1, last]

@@ -1,16 +1,16 @@
-"""reduce-after-loops: sums across lanes that a loop adds up are taken once, after it.
+"""reduce-after-loops: accumulate per lane in loops, and sum across lanes after them.
 
-*What*: where a loop adds the sum of each row of a fragment to what it carries for that
-row, each lane carries a part of the sum; the parts are added across lanes behind the
-loop.
-*Why*: 8 sums across lanes take Intel's compiler 33 instructions, and to add 8 rows in
-each lane takes 8.
-*Where*: the carried rows begin with 0, or with the result of such a loop; each step
-multiplies them by numbers that all lanes share, or does not, and adds the sums. The
-additions change their order.
-*Left alone*: rows that the body uses for anything else; integers; other kinds; loops
-that carry so much that parts would not fit the registers; kernels whose lanes move all
-blocks, where addresses need these.
+*What*: a loop adds the sum of each row of a fragment to a loop-carried value. After the
+pass each lane carries a partial sum, and the partial sums are added across lanes after
+the loop.
+*Why*: 8 sums across lanes take Intel's compiler 33 instructions; adding 8 rows in each
+lane takes 8.
+*Where*: the carried rows begin with 0, or with the result of such a loop. Each step may
+multiply them by factors that all lanes share, and adds the sums. The order of additions
+changes.
+*Left alone*: rows with other uses in the body; integers; other kinds of reductions;
+loops whose partial sums would not fit the registers; kernels whose lanes move all
+blocks, because addresses need the registers there.
 
 Before: ``%r = scf.for iter_args(%t = 0 : 8x1) { %s = sum %v : 8x16; %t * %f + %s }``
 After:  ``%p = scf.for iter_args(%t = 0 : 8x16) { %t * spread %f + %v }; %r = sum %p``
@@ -36,7 +36,7 @@ from xetl_xegpu.dialect.stage import NO_BLOCKS
 
 class ReduceAfterLoopsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
-        # Sums of rows that stand behind a loop, and the parts they are made of.
+        # The sums of rows after a loop, each with its partial sums.
         parts_of: dict[SSAValue, SSAValue] = {}
         fast = [
             f for f in operations_in(op, gpu.FuncOp) if NO_BLOCKS not in f.attributes
@@ -55,26 +55,27 @@ class ReduceAfterLoopsPass(Pass):
 
 
 _MOST = 96 * 64
-"""Bytes that a loop may carry: 96 registers of 256, for parts take 8 where sums take 1.
-[measured] ocloc 26.27: attention that carries 16 rows of 128 spills 320 bytes by it."""
+"""The most bytes that a loop may carry: 96 registers of 256, because partial sums take
+8 registers where sums take 1. [measured] ocloc 26.27: with this pass, attention that
+carries 16 rows of 128 spills 320 bytes."""
 
 
 def _bytes_of(type_: Attribute) -> int:
-    """Of the elements of a vector."""
+    """Return the bytes of the elements of a vector; 0 for any other type."""
     if not is_vector(type_):
         return 0
     return prod(shape_of(type_)) * bit_width(element_type(type_)) // 8
 
 
 class _Step(NamedTuple):
-    """What a loop does to rows that it carries: ``carried * factor + sum(values)``.
+    """How a loop updates rows that it carries: ``carried * factor + sum(values)``.
 
     Attributes:
         carried: the rows; ``hx1``.
-        factor: the operation that multiplies them; None: nothing does.
+        factor: the operation that multiplies them; None if there is none.
         total: the addition.
-        values: whose rows are summed; ``hx16``.
-        dead: the sum, which is needed no longer, users first.
+        values: the value whose rows are summed; ``hx16``.
+        dead: the operations of the sum, to be erased; users first.
     """
 
     carried: SSAValue
@@ -85,7 +86,7 @@ class _Step(NamedTuple):
 
 
 def _step_of(loop: scf.ForOp, index: int) -> _Step | None:
-    """What a loop does to a value that it carries, if it adds sums of rows to it."""
+    """Return the update of a carried value. None: it does not add sums of rows."""
     body = loop.body.block
     *_, last = body.ops
     carried = body.args[1 + index]
@@ -104,7 +105,10 @@ def _step_of(loop: scf.ForOp, index: int) -> _Step | None:
 
 
 def _sum_behind(rows: SSAValue) -> tuple[Operation, ...]:
-    """The cast and the sum across lanes that make rows used once; else nothing."""
+    """Return the cast and the sum across lanes that compute ``rows``.
+
+    Return () if other operations compute the rows, or if they have several uses.
+    """
     cast = rows.owner
     if not isinstance(cast, vector.ShapeCastOp) or not rows.has_one_use():
         return ()
@@ -124,7 +128,7 @@ def _is_zero(value: SSAValue) -> bool:
 def _start_of(
     loop: scf.ForOp, index: int, step: _Step, parts_of: dict[SSAValue, SSAValue]
 ) -> SSAValue | None:
-    """What the parts begin with; None if it is not known."""
+    """Return the initial value of the partial sums. None: it is unknown."""
     given = loop.operands[3 + index]
     if _is_zero(given):
         return Builder.before(loop).constant(0, step.values.type)
@@ -132,7 +136,7 @@ def _start_of(
 
 
 def _carry_parts(step: _Step) -> None:
-    """Let the body of the loop add the values themselves."""
+    """Let the body of the loop add the values in place of their sums."""
     b = Builder.before(step.total)
     kept = Rewriter.replace_value_with_new_type(step.carried, step.values.type)
     if step.factor is not None:
@@ -148,7 +152,7 @@ def _carry_parts(step: _Step) -> None:
 def _reduce_behind(
     loop: scf.ForOp, index: int, step: _Step
 ) -> tuple[SSAValue, SSAValue]:
-    """Add the parts behind the loop; returns the sums of rows, and the parts."""
+    """Add the partial sums after the loop. Return the sums of rows, and the parts."""
     before, old = loop.results[index], loop.results[index].type
     rows, element = shape_of(old)[0], element_type(old)
     b = Builder.after(loop)

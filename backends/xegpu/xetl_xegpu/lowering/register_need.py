@@ -1,9 +1,9 @@
-"""About how many registers a kernel needs at once, from what its lanes hold.
+"""An estimate of the registers that a kernel needs at once, from its live values.
 
-What is live at a point of the program is counted in bytes of all lanes of a subgroup.
-Numbers that are the same in every lane share registers, and constants need none.  The
-compilers of drivers move instructions, so this is an estimate: it decides between the
-two sizes of the register file, no more.
+The live values at a point of the program are counted in bytes of all lanes of a
+subgroup. Numbers that are the same in every lane and constants count nothing. The
+compilers of drivers move instructions, so this is an estimate; it only decides between
+the two sizes of the register file.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from xetl.transforms.diagnostics import remark
 from xetl_xegpu import simt
 
 _OF_A_LANE = (simt.LaneIdOp, simt.BlockLoadOp, simt.DpasOp, simt.LoadOp, simt.AtomicOp)
-"""What gives each lane something of its own, whatever its operands are."""
+"""Operations whose results differ from lane to lane, whatever their operands are."""
 
 
 _FOR_MESSAGES = 16
-"""Registers beside those that hold data: addresses, and what describes messages."""
+"""Registers for addresses and descriptors of messages, besides those for data."""
 
 
 def register_file(kernel: simt.FuncOp, device: Device) -> int:
-    """How many registers a thread is to have: the small file, or the large one.
+    """Return how many registers a thread gets: the small file, or the large one.
 
-    The large one leaves room for half as many threads, so it is taken only where the
-    small one would spill.  [measured] ocloc 26.27 on pvc, 90 kernels: up to 100 in use,
-    none of those that move blocks spills in the small file; from 128 on, four of five.
+    The large file halves the number of threads, so it is chosen only if the small one
+    would spill. [measured] ocloc 26.27 on pvc, 90 kernels, with the small file: up to
+    100 registers in use, no kernel that moves blocks spills; from 128 on, four of five
+    do.
     """
     small, large = device.registers
     need = registers_needed(kernel, device) + _FOR_MESSAGES
@@ -48,14 +49,14 @@ def register_file(kernel: simt.FuncOp, device: Device) -> int:
 
 
 def registers_needed(kernel: simt.FuncOp, device: Device) -> int:
-    """The most registers of a thread that are in use at one time, about."""
+    """Estimate the most registers of a thread that are in use at one time."""
     found = _Live(values_of_lanes(kernel))
     found.before(kernel.body.block, set())
     return -(-found.most * device.subgroup_size // device.register_bytes)
 
 
 def values_of_lanes(kernel: simt.FuncOp) -> set[SSAValue]:
-    """Values that differ from lane to lane."""
+    """Return the values that differ from lane to lane."""
     found: set[SSAValue] = set()
     for op in kernel.walk():
         if isinstance(op, arith.ConstantOp):
@@ -68,14 +69,14 @@ def values_of_lanes(kernel: simt.FuncOp) -> set[SSAValue]:
         if varies:
             found.update(results)
         elif not isinstance(op, vector.BroadcastOp):
-            # Of a loop nobody has looked at what it yields: numbers are few.
+            # What loops yield is not examined: assume that vectors and floats vary.
             kinds = VectorType | AnyFloat
             found.update(each for each in results if isinstance(each.type, kinds))
     return found
 
 
 class _Live:
-    """What is live where; ``most`` is the largest sum of bytes of one lane."""
+    """Liveness analysis; ``most`` is the largest sum of live bytes of one lane."""
 
     def __init__(self, of_lanes: set[SSAValue]) -> None:
         self.most = 0
@@ -83,7 +84,7 @@ class _Live:
         self._bytes: dict[SSAValue, int] = {}
 
     def before(self, block: Block, after: set[SSAValue]) -> None:
-        """Count what is live in a block, from what is live behind its end."""
+        """Count the live values in a block, given those that are live after it."""
         live = set(after)
         size = self._size(live)
         self.most = max(self.most, size)
@@ -91,7 +92,7 @@ class _Live:
             size -= self._size(live.intersection(op.results))
             live.difference_update(op.results)
             if op.regions:
-                # A loop comes back to its start: what it uses lives all through it.
+                # A loop returns to its start: the values it uses live all through it.
                 size += self._size(used := _used_from_outside(op) - live)
                 live |= used
             for inner in (each for region in op.regions for each in region.blocks):
@@ -112,7 +113,7 @@ class _Live:
 
 
 def _used_from_outside(op: Operation) -> set[SSAValue]:
-    """Values of further out that the regions of an operation use."""
+    """Return the values from outside that the regions of an operation use."""
     inside = [each for region in op.regions for each in region.walk()]
     made = {result for each in inside for result in each.results}
     blocks = [
@@ -123,6 +124,6 @@ def _used_from_outside(op: Operation) -> set[SSAValue]:
 
 
 def bytes_of(value: SSAValue) -> int:
-    """Bytes of one lane; flags are not kept in these registers."""
+    """Return the bytes of a value in one lane; 0 for i1, which is in flag registers."""
     bits = bit_width(element_type(value.type))
     return 0 if bits == 1 else prod(shape_of(value.type)) * bits // 8

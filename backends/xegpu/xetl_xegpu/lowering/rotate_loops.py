@@ -1,17 +1,17 @@
-"""rotate-loops: loops that surely run test their end at the end; counters of 32 bits.
+"""rotate-loops: loops that run at least once test at the end; counters get 32 bits.
 
-*What*: a loop of which it is known that it runs at least once becomes one that runs,
-then asks whether to run again. Counters whose range fits 32 bits have so many.
-*Why*: a loop that may run zero times has two ways to its end, and Intel's compiler sets
-what the loop carries on both: for 32x64 sums 128 instructions more. GPUs compare 64
-bits in three instructions, and messages take 32. [measured] ocloc 26.27: a GEMM that
-moves 32x32 by 32x64 a step has 490 instructions, rotated 354; a step of it has 4 to 6
-less with a counter of 32 bits.
-*How it is known*: the launch takes a kernel that moves blocks of an array only if that
-array is not empty (`xetl_xegpu.limits`), so ``range(0, A.shape[1], 32)`` runs, and has
-less than 2^24 rows and columns.
-*Left alone*: loops whose end comes from elsewhere, such as a number the user passes;
-loops of constant length, which the compiler understands itself.
+*What*: a loop that is known to run at least once becomes a loop that tests its
+condition after the body. Counters whose range fits 32 bits become i32.
+*Why*: a loop that may run zero times has two paths to its end, and Intel's compiler
+copies the loop-carried values on both: 128 instructions more for sums of 32x64. GPUs
+need three instructions to compare 64 bits, and offsets of messages have 32 bits.
+[measured] ocloc 26.27: a GEMM that moves 32x32 by 32x64 a step has 490 instructions,
+rotated 354; with a counter of 32 bits a step has 4 to 6 fewer.
+*How it is known*: the launch takes a kernel that moves blocks of an array only if the
+array is not empty (`xetl_xegpu.limits`) and has less than 2^24 rows and columns. So
+``range(0, A.shape[1], 32)`` runs at least once.
+*Left alone*: loops with other bounds, such as a number that the user passes; loops of
+constant length, which the compiler rotates itself.
 
 Before: ``%r = scf.for %i = %c0 to %k step %c32 iter_args(%x = %a) { ... yield %y }``
 After:  ``%n, %r = scf.while (%j = %c0, %x = %a) { %i = index_cast %j; ...
@@ -31,7 +31,7 @@ from xetl_xegpu import simt
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
 
 _FITS = (1 << 31) - 1
-"""The largest number of an i32."""
+"""The largest i32."""
 
 
 class RotateLoopsPass(Pass):
@@ -53,7 +53,7 @@ class RotateLoopsPass(Pass):
 
 
 def _narrow(op: scf.ForOp) -> None:
-    """Count in 32 bits."""
+    """Make the counter and the bounds of a loop i32."""
     b, block = Builder.before(op), op.body.block
     for number in range(3):
         bound = op.operands[number]

@@ -1,10 +1,11 @@
-"""share-prefetches: of two blocks that two subgroups ask for, each asks for one.
+"""share-prefetches: two prefetches become one that each half of the subgroups shares.
 
-*What*: two prefetches of a block of code become one, of which the first half of the
-subgroups chooses the first matrix and the second half the other; if both are of one
-shape, and each subgroup asks for the same as the one half as many further on.
-*Why*: `insert-prefetches` spreads two tiles so. [measured] ocloc 26.27, a step of a
-GEMM with two prefetches: 53 instructions on pvc and 48 on bmg, with one 49 and 46.
+*What*: two prefetches in a block of code become one: the first half of the subgroups
+prefetches from the first matrix, the second half from the other one. Both prefetches
+must have the same shape, and subgroup i must prefetch the same blocks as subgroup
+i + n/2 of the n subgroups.
+*Why*: `insert-prefetches` spreads two tiles in this way. [measured] ocloc 26.27, a step
+of a GEMM with two prefetches: 53 instructions on pvc and 48 on bmg; with one 49 and 46.
 
 Before: ``block_prefetch %A, ... %x, %y``, ``block_prefetch %B, ... %v, %w``
 After:  ``%base = select %is_first, %A, %B``, ..., ``block_prefetch %base, ...``
@@ -22,6 +23,7 @@ from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import constant_index, operations_in
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder, Pass
+from xetl.worklist import Worklist
 from xetl_xegpu import simt
 from xetl_xegpu.simt import BlockPrefetchOp, FuncOp
 
@@ -48,20 +50,19 @@ def _are_alike(first: BlockPrefetchOp, second: BlockPrefetchOp) -> bool:
 
 
 def _repeats(values: Iterable[SSAValue], half: int) -> bool:
-    """Whether a subgroup and the one ``half`` as many further on have the same."""
-    waiting, seen = list(values), set[Operation]()
-    while waiting:
-        op = waiting.pop().owner
+    """Whether the values are the same in the subgroups i and i + ``half``."""
+    waiting = Worklist(values)
+    for value in waiting:
+        op = value.owner
         if isinstance(op, simt.SubgroupIdOp):
             return False
-        if isinstance(op, Operation) and op not in seen and not _wraps(op, half):
-            seen.add(op)
+        if isinstance(op, Operation) and not _wraps(op, half):
             waiting += op.operands
     return True
 
 
 def _wraps(op: Operation, half: int) -> bool:
-    """Whether a remainder of the subgroup's number repeats after ``half``."""
+    """Whether ``op`` is a remainder of the subgroup's id with a period in ``half``."""
     if not isinstance(op, arith.RemuiOp):
         return False
     period, source = constant_index(op.rhs) or 0, op.lhs.owner
@@ -73,7 +74,7 @@ def _wraps(op: Operation, half: int) -> bool:
 def _join(
     kernel: FuncOp, first: BlockPrefetchOp, second: BlockPrefetchOp, half: int
 ) -> None:
-    """Put one prefetch in the place of the second of two."""
+    """Replace two prefetches by one, at the place of the second."""
     loop, head = second.parent_op(), Builder.after(kernel.body.block.args[0])
     assert loop is not None
     own = head.insert(simt.SubgroupIdOp())

@@ -1,21 +1,21 @@
 """split-barriers: subgroups compute while they wait for one another.
 
-*What*: a barrier of the workgroup becomes two halves, as far apart as computation
-allows: a subgroup arrives as soon as its last access before the barrier is issued, and
-waits right before its first access behind it.
-*Why*: the slowest subgroup decides when a barrier is over; products that stand next to
-it need not wait.
-*When it is right*: only operations without effects, and prefetches, come to stand
-between the halves. A barrier orders accesses to memory; none of them moves over it, and
-no operation changes its place among the others.
-*When it is worth it*: for `ENOUGH` products at least; the second half asks for two more
-fences (ocloc 26.27), and no GPU was there to weigh them.
-*Halves that the user wrote* (named barriers for all subgroups) stay halves, if nothing
-arrives between them. They are whole barriers again, and none is split, where
+*What*: a barrier of the workgroup is split into two halves, as far apart as possible: a
+subgroup arrives right after its last memory access before the barrier, and waits right
+before its first access after it.
+*Why*: the slowest subgroup decides when a barrier is over. Products next to the barrier
+need not wait for it.
+*When it is right*: only operations without effects, and prefetches, get between the
+halves. A barrier orders accesses to memory; no access moves over it, and operations
+keep their order.
+*When it is worth it*: for `ENOUGH` products at least. The second half needs two more
+fences (ocloc 26.27); their cost was not measured on a GPU.
+*Halves that the user wrote* (named barriers for all subgroups) stay halves if there is
+no other arrival between them. All barriers are whole, and none is split, if
 
-* some subgroups have named barriers: beside whole barriers, Intel's compiler gives the
-  halves the number of the first of these, 1 (ocloc 26.27);
-* the kernel asserts: who has failed must be found at the same place by all.
+* there are named barriers for some subgroups: beside whole barriers, Intel's compiler
+  gives the halves the number of the first named barrier, 1 (ocloc 26.27);
+* the kernel asserts: all subgroups must see a failure at the same barrier.
 
 before: %v = simt.load ... {space = "local"}   after: %v = simt.load ...
         %c = simt.dpas %a, %v, ...                    simt.barrier_arrive
@@ -38,7 +38,7 @@ from xetl.ir.builder import Pass
 from xetl_xegpu import simt
 
 ENOUGH = 8
-"""Products between the halves."""
+"""The fewest products between the halves."""
 
 _WHOLE_ONLY = (simt.NamedBarrierOp, simt.AssertOp)
 
@@ -47,7 +47,7 @@ class SplitBarriersPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         for kernel in operations_in(op, simt.FuncOp):
             if not _halves_are_apart(kernel):
-                # Make halves whole: all meet where they wait.
+                # Make halves whole: all subgroups meet at the waits.
                 for arrival in operations_in(kernel, simt.BarrierArriveOp):
                     Rewriter.erase_op(arrival)
                 for wait in operations_in(kernel, simt.BarrierWaitOp):
@@ -58,7 +58,10 @@ class SplitBarriersPass(Pass):
 
 
 def _split(op: simt.BarrierOp) -> None:
-    """Arrive before what may cross, wait behind it, if products are among that."""
+    """Arrive before the operations that may cross, and wait after them.
+
+    Keep the barrier if too few of them are products.
+    """
     before, after = list(_crossing(op, -1)), list(_crossing(op, +1))
     inner = (each for op in (*before, *after) for each in op.walk())
     if sum(isinstance(each, simt.PRODUCTS) for each in inner) < ENOUGH:
@@ -74,7 +77,7 @@ def _split(op: simt.BarrierOp) -> None:
 
 
 def _crossing(op: Operation, step: int) -> Iterator[Operation]:
-    """The operations next to a barrier that it does not order, the nearest first."""
+    """Yield the operations next to a barrier that may cross it, the nearest first."""
     here = op
     while True:
         beside = here.next_op if step > 0 else here.prev_op
@@ -95,7 +98,7 @@ def _has(kernel: simt.FuncOp, kinds: tuple[type[Operation], ...]) -> bool:
 
 
 def _halves_are_apart(kernel: simt.FuncOp) -> bool:
-    """Whether each subgroup has arrived at one barrier at most."""
+    """Whether no subgroup arrives at a second barrier before it waits at the first."""
     if _has(kernel, _WHOLE_ONLY):
         return False
     blocks = {each.parent_block() for each in kernel.walk() if _is_half(each)}
@@ -107,7 +110,7 @@ def _is_half(op: Operation) -> bool:
 
 
 def _alternate(block: Block) -> bool:
-    """Whether the halves of a block take turns, with none inside of what is between."""
+    """Whether arrivals and waits of a block alternate, with no half nested between."""
     arrived = False
     for op in block.ops:
         if _is_half(op):

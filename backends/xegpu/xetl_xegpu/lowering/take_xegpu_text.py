@@ -1,16 +1,17 @@
-"""take-xegpu-text: a text of XeGPU gets what the conversion says of its kernels.
+"""take-xegpu-text: a text of XeGPU gets the attributes that the conversion sets.
 
-*What*: the module gets what `record-arguments` leaves, a kernel its lanes. Messages
-that the device has not, and layouts that none follows, are refused with their line.
-*Why*: a user's text begins at stage ``xegpu``, behind the passes that say so.
-*Left alone*: modules of which the arguments are recorded.
+*What*: the module gets the attributes of `record-arguments`, and each kernel the number
+of its lanes. Messages that the device lacks, and layouts that no message has, are
+refused with their line.
+*Why*: a user's text begins at stage ``xegpu``, after the passes that set these.
+*Left alone*: modules with recorded arguments.
 
 Before: ``gpu.func @k(%a: memref<8x64xf16>) kernel``
 After:  the same with ``known_block_size`` and ``intel_reqd_sub_group_size``, in a
         module with ``xegpu.arguments`` and ``xegpu.stored``
 
-No argument is one of ``xegpu.block_arguments``: a launch takes the arrays as they are,
-and messages say what the text says. Where they are emulated an illegal one is an error.
+``xegpu.block_arguments`` is empty: a launch does not check the arrays, and messages are
+those of the text. If they are emulated, an illegal message is an error.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from xetl_xegpu.lowering.record_arguments import (
 from xetl_xegpu.simt import SUBGROUP_SIZE
 
 _LANE_DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
-"""What a lane has of a block: one column, two of bytes in A; pairs or fours of rows of
-B."""
+"""The elements of a block that a lane holds together: one column; two columns of bytes
+in A; two or four rows of B."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""What stands in the disassembly of a kernel, counted.
+"""Counts of instructions in the disassembly of a kernel.
 
-An instruction is a line such as ``(W)  mov (16|M0)  r3.0<1>:ud ...``; a message names
-itself in the comment behind it, ``load_block2d.ugm.d16.a64``. Source: texts of ocloc
-26.27 for pvc and bmg.
+An instruction is a line such as ``(W)  mov (16|M0)  r3.0<1>:ud ...``. The comment after
+a message has its name, ``load_block2d.ugm.d16.a64``. Source: texts of ocloc 26.27 for
+pvc and bmg.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _INSTRUCTION = re.compile(r"^\s*(?:\([^)]*\)\s+)?([a-z][\w.]*)")
 
 _END = "end of thread"
 _TARGET = re.compile(r"\|M\d+\)\s+(\w+)")
-"""Where a message puts what it brings: behind the lanes it is for, ``(1|M0)``."""
+"""The destination of a message follows its lanes, ``(1|M0)``."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsaCounts:
-    """How often a kernel does what.
+    """The numbers of instructions of a kernel.
 
     Attributes:
-        instructions: all there are up to the last end of a thread.
-        calls: of functions: 0 in every kernel of ours.
+        instructions: all instructions up to the last end of a thread.
+        calls: calls of functions: 0 in all our kernels.
         dpas: products on the matrix unit.
         block_loads: 2-D block messages that load, of all kinds.
         block_stores: 2-D block messages that store.
-        prefetches: 2-D block messages that load to nowhere.
-        names: how often each instruction occurs; `send` with what it sends.
+        prefetches: 2-D block messages that load without a destination.
+        names: the number of each instruction; of `send` for each message.
     """
 
     instructions: int
@@ -53,7 +53,7 @@ def count(assembly: str) -> IsaCounts:
     """Count the instructions of one kernel."""
     lines = assembly.splitlines()
     ends = [i for i, line in enumerate(lines) if _END in line]
-    # What stands behind fills the last page: nobody gets there.
+    # The lines after the last end are padding.
     lines = lines[: ends[-1] + 1] if ends else lines
     named = [(found[1], line) for line in lines if (found := _INSTRUCTION.match(line))]
     messages = [_message(line) for name, line in named if name.startswith("send")]
@@ -71,7 +71,7 @@ def count(assembly: str) -> IsaCounts:
 
 
 def _message(line: str) -> str:
-    """What a message does: ``load_block2d``; a load to nowhere is a prefetch."""
+    """Return the name of a message; a load without a destination is a prefetch."""
     said = line.partition("//")[2].rpartition(";")[2].strip().partition(".")[0]
     target = _TARGET.search(line)
     if target is not None and target[1] == "null" and said.startswith("load"):
@@ -80,12 +80,12 @@ def _message(line: str) -> str:
 
 
 def assembly_text(spirv: bytes, target: str, *, large_registers: bool = False) -> str:
-    """The disassembly of all kernels, each below what the compiler says of it.
+    """Return the disassembly of all kernels, each after a line with its counts.
 
     Args:
         spirv: a module that calls Intel's builtins.
-        target: ``pvc`` or ``bmg``.
-        large_registers: 256 registers a thread instead of 128.
+        target: a key of `DEVICES`.
+        large_registers: give each thread 256 registers instead of 128.
 
     Raises:
         LaunchError: there is no offline compiler, or none for the target.
@@ -115,10 +115,10 @@ def _headline(name: str, facts: KernelFacts, text: str) -> str:
 
 
 def measure(artifact: Artifact) -> Mapping[str, object]:
-    """What the compiler says of the kernel that aligned arrays are launched with.
+    """Return what the compiler reports about the kernel for aligned arrays.
 
-    ``spill_bytes`` of a thread, ``instructions`` of the code, how many ``subgroups``
-    run it; nothing where the target has no compiler here.
+    The keys are ``spill_bytes`` (of a thread), ``instructions`` (of the code) and
+    ``subgroups`` (of a workgroup). Return {} if there is no compiler for the target.
     """
     facts = facts_of(artifact.meta)
     if facts.target not in DEVICES or find_ocloc() is None:

@@ -1,10 +1,10 @@
 """SPIR-V to the machine code of a GPU, by Intel's offline compiler.
 
-It is not needed to run kernels; it proves code for GPUs that are not there. What the
-compiler says of each kernel (registers, spills, shared memory, barriers) comes from the
-notes of the binary, `.ze_info`; its code from the disassembler of the same tool. A
-builtin that the compiler does not know is no error of its own: it becomes a call of
-nothing. So `xetl_xegpu.offline.isa` counts calls.
+Kernels run without it; it checks code for GPUs that the machine does not have. The
+facts of each kernel (registers, spills, shared memory, barriers) come from the notes of
+the binary, `.ze_info`; the assembly comes from the disassembler of the same tool. A
+builtin that the compiler does not know is not an error: it becomes a call of an
+undefined function. So `xetl_xegpu.offline.isa` counts calls.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from xetl.settings import config
 from xetl_xegpu.build_options import build_options
 
 SETUP = "python -m xetl_xegpu.offline.setup"
-"""The command that fetches it, and the tools of SPIR-V that tests use."""
+"""The command that fetches the compiler, and the tools of SPIR-V that tests use."""
 
 _SECONDS = 120
-"""More than any kernel takes: a compiler that hangs is an error, too."""
+"""The timeout of a compiler, longer than any kernel takes."""
 
 
 def default_folder() -> Path:
-    """Where `setup` puts the tools: beside the cache of kernels."""
+    """Return the folder of `setup` for the tools, beside the cache of kernels."""
     return cache_folder() / "ocloc"
 
 
 def find_ocloc() -> Path | None:
-    """The offline compiler: of the setting, of PATH, or set up by us; or None.
+    """Return the offline compiler of the setting, of PATH or of `setup`, or None.
 
     Raises:
         LaunchError: the setting names no program.
@@ -60,7 +60,11 @@ def _set_up(name: str) -> Path | None:
 
 
 def need_ocloc() -> Path:
-    """As `find_ocloc`, but an error where there is none."""
+    """Return the offline compiler.
+
+    Raises:
+        LaunchError: it is not installed.
+    """
     found = find_ocloc()
     if found is None:
         problem = "Intel's offline compiler `ocloc` is not installed"
@@ -72,7 +76,7 @@ def need_ocloc() -> Path:
 def run(
     command: Sequence[str | Path], folder: Path, *, is_compiler: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Run a tool in a folder, a compiler for two minutes at most; it says text.
+    """Run a tool that prints text in a folder, a compiler for at most two minutes.
 
     Raises:
         LaunchError: it cannot be started, or does not end.
@@ -101,19 +105,19 @@ def run(
 
 
 DEVICES: Mapping[str, str] = {"pvc": "pvc", "bmg": "bmg", "cri": "cri"}
-"""Our targets, and what the compiler calls the GPU."""
+"""Our targets, each with the compiler's name of the GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What the compiler says of one kernel.
+    """The compiler's facts of one kernel.
 
     Attributes:
-        registers: general registers a thread has, 128 or 256.
-        spill_bytes: of a thread that did not fit in its registers, 0 at best.
-        private_bytes: of a thread in memory, spills among them.
-        slm_bytes: shared local memory of a workgroup.
-        barriers: how many named ones it uses, the usual one too.
+        registers: general registers of a thread, 128 or 256.
+        spill_bytes: bytes of a thread that were spilled, 0 at best.
+        private_bytes: bytes of a thread in memory, spills included.
+        slm_bytes: bytes of shared local memory of a workgroup.
+        barriers: how many barriers it uses, named ones and the usual one.
         simd: lanes of a subgroup.
     """
 
@@ -130,9 +134,9 @@ class Compiled:
     """Machine code for one GPU.
 
     Attributes:
-        kernels: what the compiler says of each, by name.
-        assembly: text of each, by name.
-        binary: what a driver loads; it has code for that GPU alone.
+        kernels: the facts of each kernel, by name.
+        assembly: the text of each kernel, by name.
+        binary: the file that a driver loads, with code for this GPU only.
     """
 
     kernels: Mapping[str, KernelFacts]
@@ -170,10 +174,12 @@ def compile_spirv(
 
 
 def refused(target: str, log: str, killer: int = 0) -> LaunchError:
-    """The compiler would not have a module: our mistake, or a compiler too old.
+    """Return the error that the compiler refused a module.
+
+    The module is wrong, or the compiler is too old.
 
     Args:
-        killer: the signal that ended it, if above 0.
+        killer: the signal that ended the compiler, if greater than 0.
     """
     lines = [line for line in log.splitlines() if line.strip()]
     did = f"was ended by {Signals(killer).name} on" if killer > 0 else "refused"
@@ -188,7 +194,7 @@ def refused(target: str, log: str, killer: int = 0) -> LaunchError:
 
 _TEXT = ".text."
 _NO_KERNEL = "Intel_Symbol_Table_Void_Program"
-"""Stands among the kernels if there are functions."""
+"""An entry among the kernels if there are functions."""
 
 
 def _read(parts: Path, log: str) -> Compiled:
@@ -201,7 +207,7 @@ def _read(parts: Path, log: str) -> Compiled:
 
 
 def read_ze_info(text: str) -> dict[str, KernelFacts]:
-    """The facts of each kernel in the notes of a binary.
+    """Return the facts of each kernel from the notes of a binary.
 
     The notes are YAML of a fixed form: lists of kernels, two spaces a level.
     Source: Intel's compute runtime, "zebin", `.ze_info`.
@@ -211,7 +217,7 @@ def read_ze_info(text: str) -> dict[str, KernelFacts]:
 
 
 def _environments(text: str) -> dict[str, dict[str, str]]:
-    """The entries of the `execution_env` of each kernel."""
+    """Return the entries of the `execution_env` of each kernel."""
     kernels: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
     section = part = ""

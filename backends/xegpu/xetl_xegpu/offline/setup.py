@@ -34,7 +34,7 @@ _KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 _LOADER = "ld-linux-x86-64.so.2"
 
-# Its folder is asked for when it runs, so that the whole may be moved.
+# The starter finds its folder when it runs, so that the folder may be moved.
 _STARTER = """#!/bin/sh
 root="$(dirname "$(readlink -f "$0")")/root"
 lib="$root/{libraries}"
@@ -43,7 +43,7 @@ exec "$lib/{loader}" --library-path "$lib" "$root/{program}" "$@"
 
 
 def set_up(folder: Path) -> Path:
-    """Make the tools in ``folder`` usable; the path of the compiler.
+    """Install the tools in ``folder``. Return the path of the compiler.
 
     Raises:
         LaunchError: this machine has no apt of Debian, or the download failed.
@@ -88,7 +88,7 @@ def _impossible(reason: str) -> LaunchError:
 
 
 def _mirror() -> str:
-    """The address this machine gets packages of Debian from."""
+    """Return the address from which this machine gets packages of Debian."""
     asked = [
         "apt-get",
         "indextargets",
@@ -105,7 +105,7 @@ def _mirror() -> str:
 
 
 def _download(packages: Path, state: Path) -> None:
-    """Fetch the packages with lists and a state of their own, or leave nothing."""
+    """Fetch the packages with separate lists and state. Remove all if it fails."""
     shutil.rmtree(packages, ignore_errors=True)
     packages.mkdir(parents=True)
     (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def _download(packages: Path, state: Path) -> None:
 
 
 def _write_starter(folder: Path, tool: str) -> None:
-    """A program of the folder: the tool under its own loader and libraries."""
+    """Write a script that runs a tool with the loader and libraries of the folder."""
     found = sorted((folder / "root" / "usr" / "bin").glob(f"{tool}*"))
     if not found:
         raise _impossible(f"the packages have no `{tool}`")
@@ -147,7 +147,7 @@ def _write_starter(folder: Path, tool: str) -> None:
 
 
 def _run(command: Sequence[str | Path], folder: Path) -> None:
-    """Run a command in a folder; what it says is shown only if it fails."""
+    """Run a command in a folder; show its output only if it fails."""
     done = run(command, folder, is_compiler=False)
     if done.returncode:
         said = done.stdout.strip().splitlines()[-3:]

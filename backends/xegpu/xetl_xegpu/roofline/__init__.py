@@ -1,1 +1,1 @@
-"""What limits a kernel on a GPU: counts of what it does, and a model of costs."""
+"""The roofline of kernels on GPUs: counts of their work, and a model of costs."""

@@ -1,17 +1,17 @@
-"""What a kernel does: products, vector instructions, bytes and messages, by loop.
+"""The work of a kernel by loop: products, vector instructions, bytes and messages.
 
-`work_of` counts at stage ``lanes``; no compiler of Intel's is needed.  The result is
-JSON, for an artifact.  How often a loop runs may depend on sizes and on the number of
-the program: `Indices` keeps the arithmetic for that.
+`work_of` counts at stage ``lanes``; it needs no compiler of Intel's. The result is JSON
+for an artifact. The trip count of a loop may depend on sizes and on the program's
+index: `Indices` keeps the arithmetic for that.
 
-Counts of a node, for one subgroup: ``rows`` (of A, that go to the matrix unit),
+The counts of a node are for one subgroup: ``rows`` (of A, for the matrix unit),
 ``flops`` (of products), ``vector`` (instructions of 16 lanes), ``near`` (bytes through
-the first cache or shared memory, whole rows of 64), ``messages``, ``waits`` (1 where
-memory is read that nobody prefetched).  For all subgroups of a program together:
-``far``, the bytes of different blocks by the axes of the grid that they depend on.
+the first cache or shared memory, in whole rows of 64), ``messages``, ``waits`` (1 if
+memory is read that was not prefetched). ``far`` is for all subgroups of a program
+together: the bytes of different blocks, by the axes of the grid that they depend on.
 
-In a loop a counter is taken halfway, and what is carried as it was at the start: right
-for what is counted here, trips that grow evenly and blocks that move in step.
+In a loop the counter has its value halfway, and other carried values have their initial
+ones. This is exact if trip counts grow evenly, and blocks move in step.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from xetl.devices import ROW_BYTES, Device
 from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
+from xetl.worklist import Worklist
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.register_need import values_of_lanes
 from xetl_xegpu.roofline.model import LEAVES, OPERAND_BITS, OPERATIONS, evaluate
@@ -34,11 +35,11 @@ from xetl_xegpu.roofline.model import LEAVES, OPERAND_BITS, OPERATIONS, evaluate
 _AXES = {"x": 0, "y": 1, "z": 2}
 _ALL_AXES = 7
 _SAME = ("index_cast", "extsi", "extui", "trunci")
-"""Operations that leave a number as it is."""
+"""Operations that do not change a number."""
 
 
 def _end_of_rotated(block: Block) -> Sequence[SSAValue]:
-    """End and step of a loop that `rotate-loops` made, from what it does first."""
+    """Return end and step of a loop that `rotate-loops` made; () for other loops."""
     last = block.last_op
     asked = last.operands[0].owner if isinstance(last, scf.ConditionOp) else None
     if not isinstance(asked, arith.CmpiOp):
@@ -50,10 +51,10 @@ def _end_of_rotated(block: Block) -> Sequence[SSAValue]:
 
 
 class Indices:
-    """The slots of a kernel.
+    """The slots of a kernel: its integer arithmetic, to be evaluated later.
 
     Attributes:
-        kept: those that were asked for by `keep`, and what they need.
+        kept: the slots that `keep` was called for, and their operands.
     """
 
     def __init__(self, block: Block, subgroups: int) -> None:
@@ -66,7 +67,7 @@ class Indices:
             self._give(argument, "word", index)
         for op in block.walk():
             self._read(op)
-        # For each slot the axes of the grid that it depends on.
+        # Find the axes of the grid that each slot depends on.
         found: list[int] = []
         for index, slot in enumerate(self._slots):
             axes: int = 1 << slot[1] if slot[0] == "program" else 0
@@ -81,20 +82,17 @@ class Indices:
         self._at = at
 
     def trips(self, loop: Operation) -> int | None:
-        """The slot that says how often a loop runs."""
+        """Return the slot of a loop's trip count, or None if it is unknown."""
         return self._trips.get(loop)
 
     def keep(self, slot: int | None) -> int | None:
-        """The place of a slot among those kept."""
+        """Keep a slot and its operands; return its index among those kept."""
         if slot is None:
             return None
-        wanted, todo = set[int](), [slot]
-        while todo:
-            each = todo.pop()
-            if each not in wanted and each not in self._new:
-                wanted.add(each)
-                todo += self._operands(each)
-        for each in sorted(wanted):
+        wanted = Worklist([slot] if slot not in self._new else [])
+        for each in wanted:
+            wanted += [i for i in self._operands(each) if i not in self._new]
+        for each in sorted(wanted.seen):
             kind: str = self._slots[each][0]
             rest: list[Any] = self._slots[each][1:]
             new = rest if kind in LEAVES else [self._new[i] for i in rest]
@@ -103,14 +101,14 @@ class Indices:
         return self._new[slot]
 
     def places(self, values: Sequence[SSAValue]) -> Iterator[object]:
-        """Where each subgroup accesses memory; what is not known is its own."""
+        """Yield a key of the block of each subgroup; unknown blocks all differ."""
         slots = [self._of.get(value) for value in values]
         for number, found in enumerate(self._at):
             place = [None if slot is None else found[slot] for slot in slots]
             yield (slots[0], *(place if None not in place else [number, "?"]))
 
     def axes(self, values: Sequence[SSAValue]) -> int:
-        """The axes of the grid that values depend on, a bit each; unknown: all."""
+        """Return the axes of the grid that values depend on, as bits; unknown: all."""
         slots = (self._of.get(value) for value in values)
         found = 0
         for slot in slots:
@@ -118,7 +116,7 @@ class Indices:
         return found
 
     def all_axes(self) -> int:
-        """The axes of the grid that the kernel asks for, a bit each."""
+        """Return the axes of the grid that the kernel uses, as bits."""
         return sum(1 << n for n in range(3) if any(a >> n & 1 for a in self._axes))
 
     def _read(self, op: Operation) -> None:
@@ -131,7 +129,7 @@ class Indices:
             kind = "program" if isinstance(op, simt.GroupIdOp) else "grid"
             self._give(op.result, kind, _AXES[op.dimension.data])
         elif isinstance(op, simt.SubgroupIdOp | simt.LaneIdOp):
-            # Lanes of a subgroup stand side by side: the first one stands for all.
+            # Lanes of a subgroup access neighbours: the first lane represents all.
             kind = "subgroup" if isinstance(op, simt.SubgroupIdOp) else "number"
             self._give(op.result, kind, 0)
         elif isinstance(op, scf.ForOp):
@@ -156,7 +154,7 @@ class Indices:
         end: Sequence[SSAValue],
         results: Sequence[SSAValue],
     ) -> None:
-        """Give values to a loop whose first argument may be a counter."""
+        """Make slots for a loop whose first argument may be a counter."""
         bounds = [self._of[each] for each in (*inits[:1], *end) if each in self._of]
         for inside, first in zip(block.args, inits):
             self._same(inside, first)
@@ -191,7 +189,8 @@ _FREE = (
     *(vector.ExtractOp, vector.InsertOp, vector.FromElementsOp, vector.BroadcastOp),
     *(vector.ShuffleOp, vector.BitcastOp),
 )
-"""Names for registers, or operands of the instruction that follows."""
+"""Operations that take no instruction: they rename registers, or are operands of the
+next instruction."""
 
 _CYCLES = {
     # [Xe] the unit for functions is a quarter as wide; [assumed] series of FMA.
@@ -201,20 +200,20 @@ _CYCLES = {
     # Four steps over 16 lanes, each a move and an operation.
     **dict.fromkeys(("reduce", "scan"), 8),
 }
-"""Of an instruction of 16 lanes, by the last part of the operation's name."""
+"""Cycles of an instruction of 16 lanes, by the last part of the operation's name."""
 
 _BLOCKS = (simt.BlockLoadOp, simt.BlockStoreOp, simt.BlockPrefetchOp)
 _ELEMENTS = (simt.LoadOp, simt.StoreOp, simt.AtomicOp)
 
 
 def work_of(kernel: simt.FuncOp, device: Device) -> Work:
-    """Count what a kernel at stage ``lanes`` does on a device."""
+    """Count the work of a kernel at stage ``lanes`` on a device."""
     subgroups = prod(kernel.lanes) // device.subgroup_size
     indices = Indices(kernel.body.block, subgroups)
     counter = _Counter(device, indices, values_of_lanes(kernel))
     body = counter.node(kernel.body.block)
     loops = [body]
-    while loops:  # trips are known as slots, of which only those needed are kept
+    while loops:  # keep only the slots that trip counts need
         found = loops.pop()["loops"]
         for each in found:
             each[0] = indices.keep(each[0])
@@ -232,7 +231,7 @@ class _Counter:
         self._of_lanes = of_lanes
 
     def node(self, block: Block) -> dict[str, Any]:
-        """The counts of a block, without those of the loops in it."""
+        """Return the counts of a block, without those of the loops in it."""
         found: dict[str, Any] = {"far": {}, "loops": []}
         seen: set[object] = set()
         for op in block.ops:
@@ -243,7 +242,7 @@ class _Counter:
                 body = self.node(op.before.block)
                 found["loops"].append([self._indices.trips(op), body])
             elif isinstance(op, scf.IfOp):
-                # What is done now and then is taken as if it always were.
+                # Count the larger side of a branch as if it always ran.
                 nodes = [self.node(r.block) for r in op.regions if r.blocks]
                 found["loops"].append([None, max(nodes, key=_weight)])
             elif isinstance(op, _BLOCKS):
@@ -296,7 +295,7 @@ class _Counter:
         size: int,
         seen: set[object],
     ) -> None:
-        """Bytes of the blocks that are not another subgroup's as well."""
+        """Add the bytes of blocks that no subgroup has accessed yet."""
         places = set(self._indices.places(place)) - seen
         seen |= places
         axes = str(self._indices.axes(place))
@@ -331,7 +330,7 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _words(value: SSAValue) -> int:
-    """Instructions of 16 lanes: an element each, two where it has 64 bits."""
+    """Return the instructions of 16 lanes: one for each element, two for 64 bits."""
     is_double = bit_width(element_type(value.type)) > 32
     elements = prod(shape_of(value.type))
     return elements * 2 if is_double and shape_of(value.type) else elements

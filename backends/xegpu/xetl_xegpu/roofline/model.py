@@ -1,23 +1,23 @@
-"""How long a launch takes at least on a GPU, and what limits it: from counts.
+"""A model of the least time of a launch on a GPU, and of its limit, from counts.
 
-`xetl_xegpu.roofline.count` counts what a kernel does; `xetl.devices` says what a GPU
-does at most.  Each of six limits gives a time as if it were alone; the longest counts:
+`xetl_xegpu.roofline.count` counts the work of a kernel; `xetl.devices` has the peaks of
+a GPU. Each of six limits gives a time as if it were the only one; the longest counts:
 
-*matrix unit*: rows of A.  *vector units*: instructions of 16 lanes.  *first cache*:
-bytes of messages, whole rows of 64, and of shared memory.  *second cache*: bytes of the
-different blocks of a program.  *memory*: those of the programs that run at once, each
-block once (they start with x, or *walk* in groups of rows); of the whole launch, where
-its blocks fit the second cache.  *latency*: steps that wait for memory that nobody
-asked for in advance.
+*matrix unit*: rows of A. *vector units*: instructions of 16 lanes. *first cache*: bytes
+of messages, in whole rows of 64, and of shared memory. *second cache*: bytes of the
+different blocks of a program. *memory*: bytes of the programs that run at once, each
+block once (programs start along x, or *walk* in groups of rows); bytes of the whole
+launch, if its blocks fit the second cache. *latency*: steps that wait for memory that
+was not prefetched.
 
-Cores get the same number of programs, rounded up: what a small grid leaves idle counts.
+Cores get the same number of programs, rounded up: idle cores of a small grid count.
 Times of matrix unit, vector units and memory are those of good kernels, not of data
 sheets (`Sustained`); shares are of the data sheet.  docs/gpu.md compares with published
 figures.
 
-Numbers that follow from what a kernel gets are a list of *slots*, evaluated in order.
-A slot is ``[operation, slots or numbers]``, JSON; those it needs stand before it, so
-chains of any length cost no recursion.
+Numbers that depend on the arguments of a kernel are a list of *slots*. A slot is
+``[operation, slots or numbers]``, in JSON. Its operands precede it, so that the list is
+evaluated in order, without recursion.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OPERATIONS: Mapping[str, Arithmetic] = {
     "trips": _trips,
 }
 _SOME = 4096
-"""A size that nobody said."""
+"""The value of an unknown size."""
 
 
 def evaluate(
@@ -59,13 +59,13 @@ def evaluate(
     grid: Sequence[int],
     subgroup: int = 0,
 ) -> list[int | None]:
-    """The value of each slot; None where it depends on what is not known.
+    """Return the value of each slot, None if it depends on something unknown.
 
     Args:
-        words: what the kernel gets as arguments; those left out are 4096.
-        program: its number along each axis.
+        words: the arguments of the kernel; missing ones are 4096.
+        program: the index of the program along each axis.
         grid: programs along each axis.
-        subgroup: its number in the program.
+        subgroup: the index of the subgroup in the program.
     """
     known = {"program": program, "grid": grid, "subgroup": [subgroup]}
     found: list[int | None] = []
@@ -94,17 +94,17 @@ def _computed(kind: str, operands: Sequence[int | None]) -> int | None:
 
 
 LEAVES = ("number", "word", "program", "grid", "subgroup")
-"""Slots whose second part is no slot."""
+"""Operations whose operand is a number, not a slot."""
 
 
 _FULL = 4
-"""Programs for each that runs at once, where no grid is known."""
+"""If no grid is known: the number of programs by those that run at once."""
 
 OPERAND_BITS = {
     **{"f16": 16, "bf16": 16, "tf32": 32, "i8": 8, "u8": 8},
     **dict.fromkeys(CODES.values(), 8),
 }
-"""Operands of the matrix unit, by dtype."""
+"""Bits of operands of the matrix unit, by dtype."""
 
 MATRIX, VECTOR, MEMORY = "the matrix unit", "the vector units", "memory"
 
@@ -119,16 +119,16 @@ def expect(
     is_large: bool = False,
     slm_bytes: int = 0,
 ) -> Expected:
-    """Expect a launch to take so long.
+    """Estimate the time of a launch, and what limits it.
 
     Args:
-        work: as `xetl_xegpu.roofline.count.work_of` counts it.
+        work: the counts of `xetl_xegpu.roofline.count.work_of`.
         device: the kind of GPU.
         card: the product.
-        words: what the kernel gets as arguments; those left out are sizes of 4096.
-        grid: of the launch; None: one that fills the card four times.
+        words: the arguments of the kernel; missing ones are sizes of 4096.
+        grid: the grid of the launch; None: one that fills the card four times.
         is_large: whether threads have the large register file.
-        slm_bytes: shared memory of a program.
+        slm_bytes: bytes of shared memory of a program.
     """
     speed, subgroups = device.speed, work["subgroups"]
     together = max(1, speed.engines * speed.threads[is_large] // subgroups)
@@ -182,7 +182,7 @@ def expect(
 def expected(
     artifact: Artifact, grid: Grid | None, args: Sequence[Argument] | None
 ) -> list[Expected]:
-    """What to expect of a launch on each card of the target; see `BackendBase`."""
+    """Return the estimates for each card of the target; see `BackendBase`."""
     meta = artifact.meta
     device = find_device(meta["target"])
     work = meta.get("work")
@@ -208,7 +208,7 @@ def expected(
 
 
 def peak(target: str, dtype: str) -> tuple[float, float] | None:
-    """The most that the first card does: 10^9 operations and bytes a second."""
+    """Return the peak of the first card, in 10^9 operations and 10^9 bytes a second."""
     device = find_device(target)
     if not device.cards:
         return None
@@ -222,7 +222,7 @@ def peak(target: str, dtype: str) -> tuple[float, float] | None:
 
 
 def _full_grid(axes: int, programs: int) -> Grid:
-    """About so many programs, along the axes that a kernel asks for."""
+    """Return a grid of about so many programs, along the axes that the kernel uses."""
     used = [axis for axis in range(3) if axes >> axis & 1] or [0]
     side = max(1, round(programs ** (1 / len(used))))
     x, y, z = (side if axis in used else 1 for axis in range(3))
@@ -232,7 +232,7 @@ def _full_grid(axes: int, programs: int) -> Grid:
 def _total(
     work: Mapping[str, Any], words: Sequence[int | None], grid: Grid
 ) -> dict[str, Any]:
-    """The counts of a program in the middle of the grid, loops multiplied."""
+    """Return the counts of a program in the middle of the grid, with all loop trips."""
     middle = [(size - 1) // 2 for size in grid]
     slots = evaluate(work["slots"], words, middle, grid)
     loops: list[tuple[int | None, Mapping[str, Any]]]
@@ -253,11 +253,13 @@ def _total(
 
 
 def choose_walk(work: Mapping[str, Any], device: Device) -> int:
-    """Programs along x of a group, of which a large grid takes least; 0: as they start.
+    """Choose the programs along x of a group so that a large grid takes least time.
+
+    Of groups that take the same time, the one that moves the fewest bytes is best.
+    Return 0 (programs in the order of their starts) if it saves less than 2 %.
 
     Args:
-        device: all its cards count. Of groups that take as long it is that for which
-            memory moves least; none where that is not a fiftieth less.
+        device: the times of all its cards are added.
     """
     grid = (_LARGE, _LARGE, 1)
 
@@ -280,7 +282,7 @@ _WORTH = 0.98
 def _moved(
     far: Sequence[float], grid: Grid, card: Card, at_once: int, walk: int
 ) -> float:
-    """Bytes that memory moves for a launch, by groups of ``walk`` programs along x."""
+    """Return the bytes that a launch moves, in groups of ``walk`` programs along x."""
     whole = _different(far, grid)
     if whole <= card.cache_bytes:
         return whole
@@ -294,7 +296,7 @@ def _moved(
 
 
 def _different(far: Sequence[float], grid: Sequence[int]) -> float:
-    """Bytes of the blocks that programs of a grid have in all, each once."""
+    """Return the bytes of all different blocks of the programs of a grid."""
     return sum(
         size * prod(grid[axis] for axis in range(3) if axes >> axis & 1)
         for axes, size in enumerate(far)

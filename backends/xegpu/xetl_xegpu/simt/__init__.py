@@ -1,4 +1,4 @@
-"""What one lane does: the dialect between XeGPU and LLVM.
+"""The dialect between XeGPU and LLVM: code of one lane.
 
 See docs/design/0005-xegpu.md, "Stage `lanes`".
 """
@@ -19,7 +19,7 @@ SIMT = Dialect("simt", operations_of(program_ops, block_ops, memory_ops))
 
 
 LENGTHS = (2, 3, 4, 8, 16)
-"""Elements of a vector: all there are in SPIR-V for OpenCL."""
+"""The lengths of vectors that SPIR-V for OpenCL has."""
 
 
 def _problem_with(type_: Attribute) -> str | None:
@@ -31,7 +31,7 @@ def _problem_with(type_: Attribute) -> str | None:
 
 
 def only_what_a_lane_holds(op: Operation) -> str | None:
-    """Numbers, and vectors that SPIR-V has."""
+    """Refuse memrefs, and vectors that SPIR-V does not have."""
     for value in (*op.operands, *op.results):
         problem = _problem_with(value.type)
         if problem is not None:

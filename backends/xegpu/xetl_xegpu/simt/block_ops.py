@@ -1,18 +1,18 @@
-"""Two-dimensional blocks of memory and of matrices: what a whole subgroup does at once.
+"""Operations of a whole subgroup on 2-D blocks of memory and on matrices.
 
 A surface is a matrix in memory: base address, width and pitch in bytes, height in rows.
-``x`` (elements) and ``y`` (rows) say where the block begins; they may be negative.
-``step`` is the distance in bytes of two elements of a row, where there are gaps.
-Elements outside of the surface are 0 when loaded and are not stored.
+The block begins at column ``x`` and row ``y`` (in elements); they may be negative.
+``step`` is the stride in bytes of the elements of a row; it is absent without gaps.
+Elements outside of the surface are loaded as 0 and are not stored.
 
-Messages of the hardware take 32 bits of each number, and surfaces that are aligned as
-`xetl_xegpu.limits` says and have no ``step``. Where that is not known a block is moved
-``by_lanes``: element by element, of any surface.
+Messages of the hardware take 32 bits of each number. They need surfaces that meet
+`xetl_xegpu.limits` and have no ``step``. For other surfaces a block is moved
+``by_lanes``, element by element.
 
-What lane l holds of a block, as a list of items (see `BlockShape.items`):
+Lane l holds a list of items of a block (see `BlockShape.items`):
 
-* ``plain``: the blocks one behind the other, each row by row; of that sequence, items
-  l, 16 + l, ... If a row is wider than 16 elements, an item is two neighbours.
+* ``plain``: take the blocks one after the other, each in row-major order. The lane has
+  the items l, 16 + l, ... If a row has over 16 elements, an item is two neighbours.
 * ``transform``: item i is column l of the rows f*i ... f*i + f-1, f = 32 / bits.
 * ``transpose``: as ``plain``, of the block with rows and columns swapped.
 
@@ -57,13 +57,13 @@ from xetl_xegpu.simt.memory_ops import CachedOp
 from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE
 
 PIECE = 8
-"""Items of one vector at most: what matrix operations take."""
+"""The most items of one vector: the size of operands of matrix operations."""
 
 MODES = ("plain", "transform", "transpose")
 
 
 def lanes_type(element: Attribute, count: int) -> Attribute:
-    """``count`` items of a lane: a vector, or a scalar if there is one."""
+    """Return the type of ``count`` items of a lane: a vector, or a scalar for 1."""
     return element if count == 1 else VectorType(element, [count])
 
 
@@ -72,10 +72,10 @@ class BlockShape:
     """The block that a message moves.
 
     Attributes:
-        bits: of an element: 8, 16, 32 or 64.
-        rows: of one block.
-        columns: of one block.
-        count: blocks side by side.
+        bits: bits of an element: 8, 16, 32 or 64.
+        rows: rows of one block.
+        columns: columns of one block.
+        count: the number of blocks side by side.
         mode: ``plain``, ``transform`` or ``transpose``.
     """
 
@@ -105,16 +105,16 @@ class BlockShape:
         return 0 if rest else items
 
     def pieces(self) -> list[Attribute]:
-        """The types of the vectors that hold the items of a lane, 8 of them each."""
+        """Return the types of the vectors of a lane's items, at most 8 items each."""
         item = IntegerType(self.item_bits)
         whole, rest = divmod(self.items, PIECE)
         return [lanes_type(item, PIECE)] * whole + [lanes_type(item, rest)] * (rest > 0)
 
 
 class Surface(NamedTuple):
-    """A matrix in memory and a place in it; see the module's docstring.
+    """A matrix in memory and the begin of a block in it, as i64 values.
 
-    All are i64.
+    See the module's docstring.
     """
 
     base: Value
@@ -127,7 +127,7 @@ class Surface(NamedTuple):
 
 
 def root_and_distance(place: SSAValue) -> tuple[SSAValue | None, int]:
-    """A value and a constant whose sum is the place; no value: it is constant."""
+    """Split an offset into a value and a constant summand; None: it is constant."""
     distance = 0
     while True:
         number = constant_index(place)
@@ -145,7 +145,7 @@ def root_and_distance(place: SSAValue) -> tuple[SSAValue | None, int]:
 
 
 class BlockOp(CachedOp):
-    """What the messages have in common: a surface and a shape."""
+    """Base class of operations that move a block: a surface and a shape."""
 
     base = width = height = pitch = x = y = irdl.operand_def(I64)
     step = irdl.opt_operand_def(I64)
@@ -174,7 +174,7 @@ class BlockOp(CachedOp):
 
     @property
     def surface(self) -> Surface:
-        """The matrix and the place in it."""
+        """The matrix, and where the block begins."""
         place = self.x, self.y, self.step
         return Surface(self.base, self.width, self.height, self.pitch, *place)
 
@@ -185,7 +185,7 @@ class BlockOp(CachedOp):
             self.operands[Surface._fields.index(name) + before] = value
 
     def check_surface(self) -> None:
-        """Check that there is what moves blocks of this surface."""
+        """Check the cache hints, and that only a block ``by_lanes`` has a step."""
         self.check_hints()
         is_right = self.step is None or self.by_lanes is not None
         check(is_right, "no message moves rows with gaps: only `by_lanes` has a step")
@@ -206,7 +206,7 @@ _SURFACE = "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^
 
 
 class BlockLoadOp(BlockOp, name="simt.block_load", traits=[MemoryReadEffect()]):
-    """Load a block; the results are what a lane holds, in vectors of 8 items."""
+    """Load a block; the results are the items of a lane, in vectors of 8."""
 
     pieces = irdl.var_result_def()
     assembly_format = f"{_SURFACE} attr-dict `:` type($pieces)"
@@ -216,7 +216,7 @@ class BlockLoadOp(BlockOp, name="simt.block_load", traits=[MemoryReadEffect()]):
 
 
 class BlockStoreOp(BlockOp, name="simt.block_store", traits=[MemoryWriteEffect()]):
-    """Store a block; ``value`` is what a lane holds of it, at most 8 items."""
+    """Store a block; ``value`` has the items of a lane, at most 8."""
 
     value = irdl.operand_def()
     assembly_format = f"$value `,` {_SURFACE} attr-dict `:` type($value)"
@@ -228,7 +228,7 @@ class BlockStoreOp(BlockOp, name="simt.block_store", traits=[MemoryWriteEffect()
         check(self.shape.items <= PIECE, "a store takes at most 8 items of a lane")
 
 
-# Neither removed nor moved out of its loop.
+# The effects keep it from being erased or hoisted.
 class BlockPrefetchOp(BlockOp, name="simt.block_prefetch", traits=READS_AND_WRITES):
     """Bring a block into the cache."""
 
@@ -240,7 +240,7 @@ class BlockPrefetchOp(BlockOp, name="simt.block_prefetch", traits=READS_AND_WRIT
 
 
 class _ProductOp(XetlOp, traits=[Pure()]):
-    """What is added to ``c``, of which lane l holds column l."""
+    """Base class of products that are added to ``c``; lane l holds its column l."""
 
     c = irdl.operand_def()
 
@@ -253,8 +253,8 @@ class _ProductOp(XetlOp, traits=[Pure()]):
 class DpasOp(_ProductOp, name="simt.dpas"):
     """``C(m, 16) + A(m, k) @ B(k, 16)``, k = 256 / bits of an element; m is 8, 4, 2, 1.
 
-    Lane l holds of A what a plain load of m rows and k columns brings, of B what a load
-    with ``transform`` brings (f32: a plain one), of C column l.  ``a_type`` and
+    A is distributed as by a plain load of m rows and k columns, B as by a load with
+    ``transform`` (f32: a plain one). Lane l holds column l of C. ``a_type`` and
     ``b_type`` are f16, bf16, tf32, i8, u8, e4m3 or e5m2; C is f32, f16, bf16 or i32.
     """
 
@@ -295,8 +295,9 @@ class RoundToTf32Op(XetlOp, name="simt.round_to_tf32", traits=[Pure()]):
 class LaneProductOp(_ProductOp, name="simt.lane_product"):
     """``C(m, 16) + A(m, 16) @ B(16, 16)`` in f32 or f64; m is 8, 4, 2 or 1.
 
-    The matrix unit has no such product: lanes multiply, and ask each other for A.
-    Lane l holds column l of each; of B in two halves, ``upper`` the rows 0 to 7.
+    The matrix unit has no such product: lanes multiply, and shuffle the elements of A.
+    Lane l holds column l of each matrix. B has two halves: rows 0 to 7 in ``upper``,
+    rows 8 to 15 in ``lower``.
     """
 
     a = upper = lower = c = irdl.operand_def()
@@ -308,7 +309,7 @@ class LaneProductOp(_ProductOp, name="simt.lane_product"):
 
     @property
     def element(self) -> Attribute:
-        """Of all operands."""
+        """The element type of all operands."""
         return element_type(self.c.type)
 
     def verify_(self) -> None:
@@ -331,4 +332,4 @@ _SUMS: dict[tuple[str, str], tuple[Attribute, ...]] = {
 
 
 PRODUCTS = (DpasOp, LaneProductOp)
-"""Products of matrices: what they read comes in blocks, and takes most registers."""
+"""Products of matrices: their operands are blocks, and take most of the registers."""

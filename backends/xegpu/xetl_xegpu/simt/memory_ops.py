@@ -1,9 +1,9 @@
-"""Memory, an element a lane: addresses are numbers, masks are of each lane.
+"""Accesses to memory, one element for each lane, with an address and a mask per lane.
 
-``space`` is ``global`` or ``local``.  A global address is an i64 as the host has it, a
-local one a number of bytes from the start of the kernel's shared local memory
-(`LocalBaseOp`).  An i1 takes a byte, which is 0 or not; bf16 and f16 take two.
-A mask that is the constant true costs nothing.
+``space`` is ``global`` or ``local``. A global address is an i64 as on the host; a local
+one is a number of bytes from the start of the kernel's shared local memory
+(`LocalBaseOp`). An i1 takes one byte, in which any number but 0 is true; bf16 and f16
+take two. A mask that is the constant true costs nothing.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from xetl.dialects.upstream.elementwise import is_float
 from xetl_xegpu.limits import Hints
 
 SPACES = ("global", "local")
-"""Memory of the device, and of the workgroup."""
+"""Names of the memory of the device, and of that of the workgroup."""
 
 
 class CachedOp(XetlOp):
-    """What a message asks of the caches: words for both, or nothing.
+    """An access with cache hints: for both caches, or none.
 
-    See `xetl_xegpu.limits`; which there are depends on the device.
+    The legal hints depend on the device; see `xetl_xegpu.limits`.
     """
 
     l1_hint = l3_hint = opt_prop_def(StringAttr)
@@ -49,35 +49,35 @@ class CachedOp(XetlOp):
 
     @property
     def hints(self) -> Hints | None:
-        """The words."""
+        """The hints for both caches; None if there are none."""
         if self.l1_hint is None or self.l3_hint is None:
             return None
         return Hints(self.l1_hint.data, self.l3_hint.data)
 
     def check_hints(self) -> None:
-        """Check that both caches are spoken of, or none."""
+        """Check that there are hints for both caches, or for none."""
         is_pair = (self.l1_hint is None) == (self.l3_hint is None)
         check(is_pair, "`l1_hint` and `l3_hint` are given together")
 
 
 class AccessOp(XetlOp):
-    """What accesses have in common: where, for which lanes, in which space."""
+    """Base class of accesses: an address, a mask and a space."""
 
     space = opt_prop_def(StringAttr, StringAttr("global"))
 
     @property
     def is_local(self) -> bool:
-        """Whether it is the workgroup's memory."""
+        """Whether the access is to the workgroup's memory."""
         return self.space.data == "local"
 
     @property
     def element(self) -> Attribute:
-        """What a lane accesses."""
+        """The type of the element that a lane accesses."""
         moved = self.results or self.operands  # what is stored comes first
         return moved[0].type
 
     def check_access(self, type_: Attribute) -> None:
-        """Check that it is one element, of memory that there is."""
+        """Check that the access is to one element, in one of `SPACES`."""
         space = self.space.data
         check(space in SPACES, "`space` is one of {}, found {}", SPACES, space)
         is_element = is_float(type_) or integer_width(type_) is not None
@@ -93,7 +93,7 @@ class LocalBaseOp(XetlOp, name="simt.local_base", traits=[Pure()]):
 
 
 class LoadOp(CachedOp, AccessOp, name="simt.load", traits=[MemoryReadEffect()]):
-    """An element, ``fill`` where the mask is not set: nothing is read there."""
+    """Load an element. If the mask is not set, nothing is read; give ``fill``."""
 
     address = operand_def(I64)
     mask = operand_def(I1)
@@ -125,10 +125,11 @@ class AtomicOp(
     makers={"kind": kind_attribute},
     traits=READS_AND_WRITES,
 ):
-    """Combine an element with ``value`` at once; gives the old one, 0 where masked.
+    """Combine an element with ``value`` atomically.
 
-    ``kind`` is one of `xetl.dialects.reduction_kinds.ATOMIC_KINDS`; nothing else is
-    ordered.  With ``expected``, `assign` happens if memory has its bits.
+    The result is the old element, 0 if the mask is not set. ``kind`` is one of
+    `xetl.dialects.reduction_kinds.ATOMIC_KINDS`. Other accesses are not ordered by it.
+    With ``expected``, `assign` stores only if memory has the bits of ``expected``.
     """
 
     value = operand_def()

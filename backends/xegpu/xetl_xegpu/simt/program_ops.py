@@ -1,10 +1,10 @@
-"""Kernels; where a lane is; shuffles, barriers and records for the host.
+"""Kernels, ids of lanes and groups, shuffles, barriers, and records for the host.
 
-Operations of subgroups and barriers need all lanes of a subgroup; a barrier of the
-workgroup needs all its subgroups.  A record goes to the status words that a kernel gets
-as its last argument (`xetl_xegpu.emit.log`).  Its values are numbers, the same in every
-lane, or matrices as docs/design/0005-xegpu.md spreads them over the lanes: as their
-fragments, row of fragments by row of fragments.
+All lanes of a subgroup must execute its operations and barriers; all subgroups of a
+workgroup must execute its barriers. A record goes to the status words, the last
+argument of a kernel (`xetl_xegpu.emit.log`). Its values are numbers that are the same
+in every lane, or matrices: their fragments in row-major order, distributed over the
+lanes as docs/design/0005-xegpu.md says.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from xetl_xegpu.simt.memory_ops import SPACES
 DIMENSIONS = ("x", "y", "z")
 
 SPILLS = "xegpu.spills"
-"""Of a kernel: it needs more registers than there are."""
+"""Attribute of a kernel that needs more registers than there are."""
 
 WALK = "xegpu.walk"
-"""Of a kernel: so many programs along x take the same y one after the other."""
+"""Attribute of a kernel: the number of programs along x that run before the next y."""
 
 
 class FuncOp(
@@ -99,7 +99,7 @@ class ReturnOp(XetlOp, name="simt.return", traits=[IsTerminator(), Pure()]):
 
 
 class _DimensionOp(XetlOp, traits=[Pure()]):
-    """``op x``: a number of the grid along a dimension, i64."""
+    """``op x``: an id or a size of the grid along a dimension, i64."""
 
     dimension = irdl.prop_def(builtin.StringAttr)
     result = irdl.result_def(builtin.I64)
@@ -124,7 +124,7 @@ class NumGroupsOp(_DimensionOp, name="simt.num_groups"):
 
 
 class _IdOp(XetlOp, traits=[Pure()]):
-    """A number of this lane, i32."""
+    """An id that depends on the lane, i32."""
 
     result = irdl.result_def(builtin.I32)
     assembly_format = "attr-dict"
@@ -142,9 +142,9 @@ class LaneIdOp(_IdOp, name="simt.lane_id"):
 
 
 class ShuffleOp(XetlOp, name="simt.shuffle", traits=[Pure()]):
-    """``value`` as the lane ``lane`` has it; each lane may ask for another one.
+    """Return the ``value`` of the lane ``lane`` modulo 16.
 
-    ``lane`` modulo 16 counts.
+    ``lane`` may differ from lane to lane.
     """
 
     value = irdl.operand_def()
@@ -154,9 +154,9 @@ class ShuffleOp(XetlOp, name="simt.shuffle", traits=[Pure()]):
 
 
 class ReduceOp(XetlOp, name="simt.reduce", traits=[Pure()]):
-    """The values of all 16 lanes combined; the same in every lane.
+    """Combine the values of all 16 lanes; the result is the same in every lane.
 
-    f16 and bf16 are summed in f32, rounded once.
+    f16 and bf16 are summed in f32 and rounded once.
     """
 
     value = irdl.operand_def()
@@ -174,41 +174,41 @@ class ReduceOp(XetlOp, name="simt.reduce", traits=[Pure()]):
 
 
 SCOPES = ("workgroup", "device", "system")
-"""Who sees what was written."""
+"""Who must see the writes before a fence."""
 
 
 class _OrderingOp(XetlOp, traits=READS_AND_WRITES):
-    """No access may move over it."""
+    """Base class of operations that no memory access may move over."""
 
 
 class _PlainOp(_OrderingOp):
-    """One that says all by its name."""
+    """An ordering operation without operands and properties."""
 
     assembly_format = "attr-dict"
 
 
 class BarrierOp(_PlainOp, name="simt.barrier"):
-    """All lanes of the workgroup meet; what they wrote before is seen by all after."""
+    """All lanes of the workgroup meet. Writes before it are visible to all after it."""
 
 
 class BarrierArriveOp(_PlainOp, name="simt.barrier_arrive"):
-    """The first half of a barrier: what this subgroup wrote before may be read.
+    """The first half of a barrier: publish the writes of this subgroup before it.
 
-    `BarrierWaitOp` follows in the same block, with no other arrival between: a
-    subgroup has arrived once or not at all.
+    `BarrierWaitOp` follows in the same block, with no other arrival between.
     """
 
 
 class BarrierWaitOp(_PlainOp, name="simt.barrier_wait"):
-    """The second half: all subgroups have arrived, and what they wrote is seen."""
+    """The second half: wait until all have arrived; their writes are visible then."""
 
 
 class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
-    """Some subgroups of the workgroup meet: those that come to this number.
+    """Some subgroups of the workgroup meet: those that reach a barrier of this number.
 
     Attributes:
-        number: which barrier.
-        subgroups: how many meet there each time; the same wherever ``number`` is.
+        number: the number of the barrier.
+        subgroups: how many subgroups meet each time. All barriers of one ``number``
+            have the same.
     """
 
     number = subgroups = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
@@ -220,11 +220,11 @@ class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
 
 
 class FenceOp(_OrderingOp, name="simt.fence"):
-    """What this lane wrote before is seen by others before what it writes after.
+    """Others see the writes of this lane before the fence before those after it.
 
-    ``scope``: by those of the ``workgroup``, of the ``device`` or of the whole
-    ``system``; ``memory``: what was written to ``global`` or to ``local`` memory, to
-    both if it is absent.
+    Attributes:
+        scope: the others: ``workgroup``, ``device`` or ``system``.
+        memory: order writes to ``global`` or to ``local`` memory; absent: to both.
     """
 
     scope = irdl.prop_def(builtin.StringAttr)
@@ -233,7 +233,7 @@ class FenceOp(_OrderingOp, name="simt.fence"):
 
     @property
     def spaces(self) -> tuple[str, ...]:
-        """The memory it is about."""
+        """The spaces whose writes are ordered."""
         return SPACES if self.memory is None else (self.memory.data,)
 
     def verify_(self) -> None:
@@ -247,7 +247,7 @@ class FenceOp(_OrderingOp, name="simt.fence"):
 
 
 Shape = Sequence[int] | None
-"""Of a printed value: None for a number, else one or two sizes."""
+"""The shape of a printed value: one or two sizes; None for a number."""
 
 
 def _shapes(shapes: Sequence[Shape]) -> Attribute:
@@ -255,11 +255,11 @@ def _shapes(shapes: Sequence[Shape]) -> Attribute:
 
 
 class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
-    """What records have in common: a text, and values for its fields.
+    """Base class of records: a text, and values for its fields.
 
     Attributes:
-        shapes: of each field: ``[]`` for a number, ``[n]`` or ``[rows, columns]``.
-        unsigned: the fields whose integers have no sign.
+        shapes: one for each field: ``[]`` for a number, ``[n]`` or ``[rows, columns]``.
+        unsigned: indices of the fields whose integers are unsigned.
     """
 
     template = irdl.prop_def(builtin.StringAttr)
@@ -280,17 +280,18 @@ class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
 
 
 class PrintOp(RecordOp, name="simt.print"):
-    """Print a line; one subgroup of a program does."""
+    """Print a line. One subgroup of a program executes it."""
 
     arguments = irdl.var_operand_def()
     assembly_format = "$template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
 
 
 class AssertOp(RecordOp, name="simt.assert"):
-    """Unless ``condition``, the same in every lane, holds: a record and the end.
+    """If ``condition`` is false, write a record and end the workgroup.
 
-    The workgroup ends: the subgroup at once, or all of them at the next barrier.  The
-    launch then fails with the text and the location of the operation.
+    The condition is the same in every lane. The subgroup ends at once, or all subgroups
+    end at the next barrier. The launch then fails with the text and the location of the
+    operation.
     """
 
     condition = irdl.operand_def(builtin.I1)

@@ -75,7 +75,9 @@ func.func @computed(%A: !mat, %B: !mat, %C: !mat, %size: index, %gx: index) {
 }
 
 // As many columns as let few rows of C stay in L1, up to 512; what is read of them says how many a task has.
+// No more than the grid has: what is packed is as wide as the tile.
 // CHECK-LABEL: @columns
+// CHECK:       arith.minsi %{{[0-9]+}}, %gy
 // CHECK:       %[[ALL:.*]] = arith.muli %gy, %{{[0-9]+}} : index
 // CHECK:       %[[STRIDE:.*]] = arith.muli %{{[0-9]+}}, %{{[0-9]+}} : index
 // CHECK-NEXT:  scf.parallel (%y)

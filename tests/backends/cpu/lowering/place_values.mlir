@@ -5,11 +5,11 @@
 !tile = !xetile.tile<1x64xf32>
 !matrix = memref<?x?xf32, strided<[?, 1]>>
 
-// What is cheap is computed by each reader, what is dear once; the load by each.
+// What the loop of one store reads stays in its registers.
 // CHECK-LABEL: @two_readers
-// CHECK:       xetile.load_tile {{.*}} {cpu.registers = "2 readers, 2 operations a vector: computed by each, in registers"}
-// CHECK-NEXT:  arith.addf %{{.*}}, %{{.*}} {cpu.registers = "2 readers, 5 operations a vector: computed by each, in registers"}
-// CHECK-NEXT:  math.exp %{{.*}} {cpu.buffer = "2 readers, 15 operations a vector: computed once"}
+// CHECK:       xetile.load_tile {{.*}} {cpu.registers = "2 readers, 2 operations a vector: computed once, in registers of one loop"}
+// CHECK-NEXT:  arith.addf %{{.*}}, %{{.*}} {cpu.registers = "2 readers, 5 operations a vector: computed once, in registers of one loop"}
+// CHECK-NEXT:  math.exp %{{.*}} {cpu.registers = "2 readers, 15 operations a vector: computed once, in registers of one loop"}
 // CHECK-NEXT:  arith.mulf %{{.*}}, %{{[a-z]*}} : vector
 // CHECK-NEXT:  arith.divf %{{.*}}, %{{[a-z]*}} : vector
 func.func @two_readers(%X: !matrix, %n: index) {
@@ -23,6 +23,65 @@ func.func @two_readers(%X: !matrix, %n: index) {
     %f = arith.mulf %e, %w : !row
     %g = arith.divf %f, %e : !row
     xetile.store_tile %g, %x : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// One loop stores both of a value that is dear, and an array is updated in place.
+// CHECK-LABEL: @two_stores
+// CHECK:       math.exp %{{.*}} {cpu.registers = "2 readers, 12 operations a vector: computed once, in registers of one loop"}
+// CHECK:       xetile.store_tile %e, %x {cpu.joined = "stored by the loop of the next one"}
+// CHECK-NEXT:  xetile.store_tile %f, %y : vector
+func.func @two_stores(%X: !matrix, %Y: !matrix, %n: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> !row
+    %e = math.exp %v : !row
+    %f = arith.addf %e, %v : !row
+    xetile.store_tile %e, %x : !row, !tile
+    xetile.store_tile %f, %y : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// So it is of two parts of a row, if they are known to be apart.
+// CHECK-LABEL: @two_parts
+// CHECK:       xetile.store_tile %e, %x {cpu.joined
+func.func @two_parts(%X: !matrix, %Y: !matrix, %n: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %y = xetile.init_tile %X[%p, 64], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> !row
+    %e = math.exp %v : !row
+    %f = arith.addf %e, %v : !row
+    xetile.store_tile %e, %x : !row, !tile
+    xetile.store_tile %f, %y : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// CHECK-LABEL: @overlapping
+// CHECK:       math.exp %{{.*}} {cpu.buffer = "2 readers, 12 operations a vector: computed once"}
+// CHECK:       xetile.store_tile %e, %x : vector
+func.func @overlapping(%X: !matrix, %Y: !matrix, %n: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %y = xetile.init_tile %X[%p, 63], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> !row
+    %e = math.exp %v : !row
+    %f = arith.addf %e, %v : !row
+    xetile.store_tile %e, %x : !row, !tile
+    xetile.store_tile %f, %y : !row, !tile
     scf.reduce
   }
   func.return
@@ -141,6 +200,34 @@ func.func @read_elsewhere(%X: !matrix, %n: index) {
       scf.yield %b : !row
     }
     xetile.store_tile %s, %x : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// A number of each row costs a vector nothing. What is widened is computed again where
+// that takes a shift and a mask; with shuffles it is dearer than a buffer.
+// CHECK-LABEL: @differences_from_a_mean
+// CHECK:       arith.subf %{{.*}} {cpu.buffer = "2 readers, 8 operations a vector: computed once"}
+// AVX2-LABEL: @differences_from_a_mean
+// AVX2:       arith.subf %{{.*}} {cpu.registers = "2 readers, 4 operations a vector: computed by each, in registers"}
+func.func @differences_from_a_mean(%X: memref<?x?xbf16, strided<[?, 1]>>, %Y: !matrix, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %many = arith.constant dense<64.0> : vector<1x1xf32>
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<1x64xbf16>
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %b = xetile.load_tile %x : !xetile.tile<1x64xbf16> -> vector<1x64xbf16>
+    %v = arith.extf %b : vector<1x64xbf16> to !row
+    %s = xetile.tile_reduce <add>, %v [1] : !row -> vector<1x1xf32>
+    %m = arith.divf %s, %many : vector<1x1xf32>
+    %u = xetile.tile_broadcast %m [1] : vector<1x1xf32> -> !row
+    %d = arith.subf %v, %u : !row
+    %t = xetile.tile_reduce <add>, %d [1] : !row -> vector<1x1xf32>
+    %w = xetile.tile_broadcast %t [1] : vector<1x1xf32> -> !row
+    %e = arith.mulf %d, %w : !row
+    xetile.store_tile %e, %y : !row, !tile
     scf.reduce
   }
   func.return

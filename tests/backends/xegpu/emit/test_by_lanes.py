@@ -59,7 +59,7 @@ def product_kernel():
 def numbers(rows: int, columns: int, dtype) -> Array:
     """Small integers, in rows that no message moves: their pitch is odd."""
     rng = np.random.default_rng(rows)
-    wide = rng.integers(-4, 5, (rows, columns + 3)).astype(dtype)
+    wide = rng.integers(-4, 5, (rows, columns + 2 | 1)).astype(dtype)
     return wide[:, 1 : columns + 1]
 
 

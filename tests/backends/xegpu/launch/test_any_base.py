@@ -58,9 +58,10 @@ def test_attention_with_heads_of_40(capfd: pytest.CaptureFixture[str]) -> None:
     for seed, each in enumerate((q, k, v)):
         each[...] = np.random.default_rng(seed).standard_normal(each.shape)
     factor = np.log2(np.e) / np.sqrt(40)
-    constants = {"CAUSAL": False, "NEGATIVE": False, "ACC": xetile.f32}
+    constants = {"HEADS": 1, "SHARE": 1, "LEFT": None, "RIGHT": None}
+    constants |= {"NEGATIVE": False, "ACC": xetile.f32}
     sizes = {"BM": 16, "BN": 64, "D": 40, "E": 40}
-    given = (q, k, v, None, out, factor, np.log2(np.e) / factor)
+    given = (q, k, v, None, out, *[None] * 5, factor, np.log2(np.e) / factor, 0.0)
     attention[4, 3](*given, **constants, **sizes)
     assert "without block messages" not in capfd.readouterr().err
     scores = q.astype(float) @ k.astype(float).swapaxes(1, 2) / np.sqrt(40)

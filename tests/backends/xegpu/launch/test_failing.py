@@ -12,7 +12,7 @@ from launched import counting, scale
 
 from xetl import xetile
 from xetl.errors import LaunchError
-from xetl_xegpu.launch import devices, events, executable, first_builds, places
+from xetl_xegpu.launch import devices, events, first_builds, places, programs
 
 
 def broken_queue(**methods: Any) -> Any:
@@ -180,7 +180,7 @@ def test_a_driver_that_is_too_old_for_a_program(
     a, helps = counting((16, 16)), list[str]()
     for is_gpu in (False, True):
         pretend(is_gpu=is_gpu, driver="1.3.27642")
-        monkeypatch.setattr(executable, "_built", {})
+        monkeypatch.setattr(programs, "_built", {})
         with pytest.raises(LaunchError, match="it was not compiled") as caught:
             xetile.kernel(scale.fn)[1](a, a)
         assert caught.value.code == "X0832"

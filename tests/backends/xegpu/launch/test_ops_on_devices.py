@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from xetl import ops
+from xetl.errors import LaunchError
 from xetl.ops.calling.calls import Launch
 from xetl.runtime import usm
 from xetl.settings import config
@@ -63,6 +64,24 @@ def test_products() -> None:
     close(out.read(), np.maximum(a @ b, 0))
     close(ops.matmul(there, ops.prepack(OnDevice(b))), a @ b)
     close(ops.matmul(a, ops.prepack(OnDevice(b))), a @ b)
+
+
+class Bare:
+    """What states the interface of another array, and has nothing else."""
+
+    def __init__(self, of: OnDevice) -> None:
+        self.__sycl_usm_array_interface__ = of.__sycl_usm_array_interface__
+
+
+def test_a_place_that_states_nothing_but_the_interface() -> None:
+    x, out = numbers(6, 8), OnDevice(np.zeros((6, 8), np.float32))
+    bare = Bare(out)
+    assert ops.relu(Bare(OnDevice(x)), out=bare) is bare
+    close(out.read(), np.maximum(x, 0))
+    with pytest.raises(
+        LaunchError, match=r"`out` is \(6, 8\), but the result is \(6,\)"
+    ):
+        ops.sum(OnDevice(x), 1, out=bare)
 
 
 @pytest.fixture

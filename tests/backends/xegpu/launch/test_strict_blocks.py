@@ -16,6 +16,7 @@ from launched import grid_of, scale
 
 from xetl import xetile
 from xetl.errors import LaunchError
+from xetl.opencl_driver import VECTORS
 from xetl.runtime.arrays import locate
 from xetl_xegpu.build_options import FOR_CPUS
 from xetl_xegpu.launch import facts
@@ -181,9 +182,8 @@ kernels.copied(*np.ones((2, 8, 32), np.float32), backend="xegpu")
 
 
 def test_lanes_that_are_no_subgroups_are_an_error() -> None:
-    """The driver for CPUs runs lanes one by one if it is not told (`device.py`)."""
-    untold = dict(os.environ)
-    untold.pop("CL_CONFIG_CPU_O0_VECTORIZATION", None)
+    """The driver for CPUs runs lanes one by one unless a variable is set."""
+    untold = {**os.environ, VECTORS: "False"}
     command, folder = [sys.executable, "-c", UNTOLD], Path(__file__).parent
     found = subprocess.run(command, cwd=folder, env=untold, stderr=subprocess.PIPE)
     text = "`copied` has subgroups of 16 lanes, but the driver runs it with"

@@ -29,11 +29,16 @@ gpu.module @m {
 
 // Rows of 2002 bytes no message can move: a launch says how far they are apart.
 // CHECK:      xegpu.arguments = [["array", array<i64>, array<i64: 0>, array<i64: 0, 1>],
-// CHECK-SAME: ["array", array<i64>, array<i64>, array<i64: 0, 1>]]
-// CHECK:      gpu.func @odd(%a: memref<8x1001xf16, strided<[?, 1]>>, %b: memref<8x64xf16>)
+// CHECK-SAME: ["array", array<i64>, array<i64>, array<i64: 0, 1>],
+// CHECK-SAME: ["array", array<i64>, array<i64: 0>, array<i64: 0, 1>],
+// CHECK-SAME: ["array", array<i64>, array<i64: 0>, array<i64: 0, 1>]]
+// CHECK:      gpu.func @odd(%a: memref<8x1001xf16, strided<[?, 1]>>, %b: memref<8x64xf16>,
+// CHECK-SAME:   %c: memref<8x1001xtf32, strided<[?, 1]>>,
+// CHECK-SAME:   %d: memref<8x33xf8E5M2, strided<[?, 1]>>)
 // CHECK:      xetile.init_tile %a[0, 0], [8, 1001], [%{{.*}}, 1]
 gpu.module @m {
-  gpu.func @odd(%a: memref<8x1001xf16>, %b: memref<8x64xf16>) kernel {
+  gpu.func @odd(%a: memref<8x1001xf16>, %b: memref<8x64xf16>,
+                %c: memref<8x1001xtf32>, %d: memref<8x33xf8E5M2>) kernel {
     %s = xetile.init_tile %a[0, 0] : memref<8x1001xf16> -> !xetile.tile<8x16xf16>
     %v = xetile.load_tile %s : !xetile.tile<8x16xf16> -> vector<8x16xf16>
     %t = xetile.init_tile %b[0, 0] : memref<8x64xf16> -> !xetile.tile<8x16xf16>

@@ -6,7 +6,7 @@ import pytest
 
 from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
-from tests.backends.xegpu.offline.test_spills_offline import attention
+from tests.backends.xegpu.offline.test_spills_offline import REST, attention, window
 from xetl.ops.attention.blocks import DEVICE_KEYS
 from xetl.ops.attention.kernel import attention as ready_made
 from xetl.ops.products.product import gelu, product
@@ -90,9 +90,9 @@ def test_the_ready_made_attention(target: str, dtype: str, width: int) -> None:
     is_double = dtype == "f64"
     spilled = bytes_of(
         ready_made,
-        " ".join([*[f"{dtype}[S,D]"] * 3, "None", f"{dtype}[S,D]", "f32", "f32"]),
+        " ".join([*[f"{dtype}[S,D]"] * 3, "None", f"{dtype}[S,D]", REST]),
         target,
-        CAUSAL=True,
+        **window(True),
         NEGATIVE=False,
         ACC=f64 if is_double else f32,
         BM=64,

@@ -18,6 +18,13 @@ from xetl_xegpu.offline.isa import count, loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 BF16 = ml_dtypes.bfloat16
+REST = " ".join([*["None"] * 5, "f32 f32 f32"])
+"""What `xetl.ops` gives its attention behind the result: no options, three factors."""
+
+
+def window(is_causal: bool) -> dict[str, int | None]:
+    """Of one head: all keys, or those up to its own."""
+    return {"HEADS": 1, "SHARE": 1, "LEFT": None, "RIGHT": 0 if is_causal else None}
 
 
 def softmax(X, Y, BM: constexpr = 4, N: constexpr = 256):
@@ -84,10 +91,10 @@ def test_the_ready_made_attention(
     """
     matrix = f"{dtype}[S,{depth}]"
     matrices = f"{matrix} {matrix} {matrix} None {matrix}"
-    constants = {"CAUSAL": causal, "NEGATIVE": False, "ACC": f32}
+    constants = window(causal) | {"NEGATIVE": False, "ACC": f32}
     constants |= {"BM": rows, "BN": DEVICE_KEYS[16], "D": depth, "E": depth}
     options = {"backend": "xegpu", "target": target, **constants}
-    text = ready_made.ir("asm", f"{matrices} f32 f32", **options)
+    text = ready_made.ir("asm", f"{matrices} {REST}", **options)
     fast = text.split("\n// ")[0]
     assert " 0 bytes spilled" in fast.splitlines()[0]
     step = loops(fast)[0]
@@ -100,8 +107,8 @@ def test_the_ready_made_attention(
 @pytest.mark.parametrize(("target", "depth"), [("pvc", 80), ("bmg", 96)])
 def test_attention_with_heads_between_64_and_128(target: str, depth: int) -> None:
     """The kernel for any memory, too; 16 rows a subgroup, as with 64, would spill."""
-    types = " ".join([*[f"f16[S,{depth}]"] * 3, "None", f"f16[S,{depth}]", "f32 f32"])
-    constants = {"CAUSAL": True, "NEGATIVE": False, "ACC": f32, "BM": 64, "BN": 64}
+    types = " ".join([*[f"f16[S,{depth}]"] * 3, "None", f"f16[S,{depth}]", REST])
+    constants = window(True) | {"NEGATIVE": False, "ACC": f32, "BM": 64, "BN": 64}
     options = {"backend": "xegpu", "target": target, "D": depth, "E": depth}
     text = ready_made.ir("asm", types, **constants, **options)
     assert text.count(" 0 bytes spilled") == 2
@@ -117,8 +124,8 @@ def test_attention_with_heads_that_begin_anywhere(target, depth: int, most) -> N
 
     Aligned: 773, 443, 724, 360.
     """
-    types = " ".join([*[f"bf16[S,{depth}]"] * 3, "None", f"bf16[S,{depth}]", "f32 f32"])
-    constants = {"CAUSAL": True, "NEGATIVE": False, "ACC": f32, "BM": 128, "BN": 64}
+    types = " ".join([*[f"bf16[S,{depth}]"] * 3, "None", f"bf16[S,{depth}]", REST])
+    constants = window(True) | {"NEGATIVE": False, "ACC": f32, "BM": 128, "BN": 64}
     options = {"backend": "xegpu", "target": target, "D": depth, "E": depth}
     assert ", -64" in ready_made.ir("llvm", types, **constants, **options)
     text = ready_made.ir("asm", types, **constants, **options)
@@ -208,14 +215,14 @@ def test_products_of_few_rows(target: str, rows: int) -> None:
 def test_attention_of_any_memory(dtype: str, is_causal, depth: int, target) -> None:
     """Programs of `xetl.ops`: 128 queries, and the keys of a block on a device."""
     types = " ".join([*[f"{dtype}[S,{depth}]"] * 3, "None", f"{dtype}[S,{depth}]"])
-    constants = {"CAUSAL": is_causal, "NEGATIVE": False, "ACC": f32, "D": depth}
+    constants = window(is_causal) | {"NEGATIVE": False, "ACC": f32, "D": depth}
     constants |= {
         "E": depth,
         "BM": 128,
         "BN": DEVICE_KEYS[32 if dtype == "f32" else 16],
     }
     options = {"backend": "xegpu", "target": target, **constants}
-    text = ready_made.ir("asm", f"{types} f32 f32", **options)
+    text = ready_made.ir("asm", f"{types} {REST}", **options)
     assert text.count(" 0 bytes spilled") == 2
 
 

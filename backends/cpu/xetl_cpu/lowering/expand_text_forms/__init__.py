@@ -1,15 +1,16 @@
-"""expand-text-forms: forms that only texts use become those of the front end.
+"""expand-text-forms: operations that only MLIR text has become those of the front end.
 
-Why: MLIR says many things in several ways. The passes behind this one know one way,
-and what they do not know is refused here, by name and line.
+Why: MLIR can express many things in several ways. The later passes know one way.
+Operations that they do not know are refused here, by name and line.
 
 Before: ``vector.multi_reduction <add>, %v, %a [1] : vector<8x16xf32> to vector<8xf32>``
 After:  ``xetile.tile_reduce <add>, %v [1]``, ``vector.shape_cast``, ``arith.addf``
 
 Left alone: kernels without the attribute `xetile.text`.
 
-A program is one subgroup in its grid.  Shifts do what `reference` does where MLIR says
-nothing: too large a shift shifts everything out.  Constant amounts need no care.
+A program is one subgroup in its grid.  Shifts behave as in `reference` where MLIR
+leaves the result undefined: too large an amount shifts all bits out.  Constant amounts
+need no rewrite.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ _KNOWN = {
 
 
 def refuse(kernel: Operation) -> None:
-    """Look at every operation of a kernel.
+    """Check every operation of a kernel.
 
     Raises:
-        IRError: one of them cannot be run.
+        IRError: an operation cannot be run.
     """
     shared = 0
     for op in kernel.walk():
@@ -87,10 +88,10 @@ def refuse(kernel: Operation) -> None:
 
 
 def check_types(kernel: Operation) -> None:
-    """Look at the elements of every value of a kernel, before anything is rewritten.
+    """Check the element types of all values of a kernel, before anything is rewritten.
 
     Raises:
-        IRError: there is no code for some.
+        IRError: there is no code for an element type.
     """
     for op in kernel.walk():
         for value in defined_by(op):
@@ -105,7 +106,7 @@ def check_types(kernel: Operation) -> None:
 
 
 def _reason(op: Operation) -> str | None:
-    """Why an operation cannot be run, if it cannot."""
+    """Return why an operation cannot be run; None if it can be run."""
     dialect, _, name = op.name.partition(".")
     known = (
         dialect in ("arith", "math", "xetile")
@@ -138,12 +139,12 @@ def _global_id(w: Builder, op: gpu.GlobalIdOp) -> Values:
 
 
 def number(value: int) -> Rule:
-    """A rule: the operation gives ``value``."""
+    """Return a rule that replaces an operation by the constant ``value``."""
     return lambda w, op: [w.index(value)]
 
 
 def _dropped(_: Builder, op: Operation) -> Values:
-    """A rule: nothing stands for the operation."""
+    """A rule that removes the operation."""
     return []
 
 
@@ -170,7 +171,7 @@ _SHIFTS = (arith.ShliOp, arith.ShrsiOp, arith.ShruiOp)
 
 
 def _make_total(block: Block) -> None:
-    """Give every shift of a kernel a result; to be done last."""
+    """Define the result of every shift in a kernel; this rewrite has to be the last."""
     for op in operations_in(block, *_SHIFTS):
         known = integer_of(op.rhs)
         if known is None or not 0 <= known < _bits(op.rhs.type):
@@ -231,7 +232,8 @@ def _expand(kernel: gpu.FuncOp) -> None:
     if SUBGROUPS not in kernel.attributes:
         rules = {**rules, **_ALONE}
     reducing.as_f32(kernel)
-    # What may be forgotten goes first: the rules would take the rest for vectors.
+    # Blocks that may be forgotten go first: the rules would see other values as
+    # vectors.
     unblock(kernel, unblocked_tile)
     blocks.make_blocks(kernel)
     split_tile_arrays(list(kernel.walk()))

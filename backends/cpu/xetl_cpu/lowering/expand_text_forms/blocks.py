@@ -1,8 +1,8 @@
-"""Blocked values where more is done with them than what commutes with blocks.
+"""Blocked values that are used by operations which do not commute with blocks.
 
-`unblock-values` forgets blocks. It may where only tiles and operations element by
-element meet blocked values; where `vector` looks at one, or a part of its dimensions is
-reduced, the blocks are made: a value is then packed by moving its elements.
+`unblock-values` drops blocks if only tiles and elementwise operations use blocked
+values. If an operation of `vector` reads a blocked value, or some of its dimensions are
+reduced, blocks are kept: a value is packed by moving its elements.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_blocked(value: SSAValue) -> bool:
 
 
 def make_blocks(kernel: gpu.FuncOp) -> None:
-    """Make the blocks of a kernel where they may not be forgotten."""
+    """Keep the blocks of a kernel, if they cannot be dropped."""
     if not values_that_stay_blocked(kernel):
         return
     for op in list(kernel.walk()):
@@ -49,14 +49,14 @@ def make_blocks(kernel: gpu.FuncOp) -> None:
 
 
 def _packed(w: Builder, value: SSAValue, type_: Any) -> SSAValue:
-    """(h, w) as (h/b0, w/b1, b0, b1)."""
+    """Permute (h, w) to (h/b0, w/b1, b0, b1)."""
     rows, columns, height, width = type_.get_shape()
     parts = cast(w, value, (rows, height, columns, width))
     return permuted(w, parts, (0, 2, 1, 3))
 
 
 def _unpacked(w: Builder, value: SSAValue) -> SSAValue:
-    """(h/b0, w/b1, b0, b1) as (h, w); what is no blocked value stays."""
+    """Permute (h/b0, w/b1, b0, b1) to (h, w); return other values as they are."""
     if not is_blocked(value):
         return value
     rows, columns, height, width = vector_type(value).get_shape()
@@ -73,7 +73,7 @@ def _unpack(op: xetile.TileUnpackOp) -> None:
 
 
 def _around(op: Operation) -> None:
-    """The operation on whole values, its operands unpacked, its results packed."""
+    """Run an operation on unblocked values: unpack its operands, pack its results."""
     w, old = Builder.before(op), [result.type for result in op.results]
     for number, operand in enumerate(op.operands):
         op.operands[number] = _unpacked(w, operand)
@@ -94,7 +94,7 @@ def _around(op: Operation) -> None:
 def _use_behind(
     new: SSAValue, packed: SSAValue, op: Operation, following: Operation
 ) -> None:
-    """Everyone reads the packed value but what packs it."""
+    """Let all users read the packed value, except the operations that pack it."""
     makers: set[Operation] = set()
     each = op.next_op
     while each is not None and each is not following:

@@ -1,4 +1,4 @@
-"""Operations of `vector` that put elements elsewhere, on vectors of any rank."""
+"""Operations of `vector` that move elements, on vectors of any rank."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ from xetl.dialects.memref_layout import row_major
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_text.products import PAIR
-from xetl.transforms.legalize_vectors.shapes import (
-    as_matrix,
-    broadcasted,
-    cast,
-    matrix_shape,
-)
+from xetl.transforms.legalize_vectors import shapes
 from xetl.transforms.rewriting import Rule, Values
 from xetl_cpu.dialect import ConstantMemoryOp
 from xetl_cpu.lowering.expand_text_forms import scratch
@@ -36,16 +31,16 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 def _transpose(w: Builder, op: vector.TransposeOp) -> Values:
     shape = _shape(op.source)
     if (*op.dims,) == (0, 2, 1) and shape[2] == PAIR:
-        return [cast(w, _apart(w, op.source, shape), _shape(op.result))]
+        return [shapes.cast(w, _apart(w, op.source, shape), _shape(op.result))]
     steps = row_major(shape)
     strides = [steps[dim] for dim in op.dims]
     return [scratch.take(w, op.source, _shape(op.result), strides)]
 
 
 def _apart(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """Pairs of rows, (h, w, 2), as the matrix of these rows, (2 h, w)."""
+    """Return pairs of rows, (h, w, 2), as the matrix of these rows, (2 h, w)."""
     rows, columns, _ = shape
-    block = cast(w, source, (rows, PAIR * columns))
+    block = shapes.cast(w, source, (rows, PAIR * columns))
     sides = [
         w.insert(vector.ExtractStridedSliceOp(block, [0, n], shape[:2], [1, PAIR]))
         for n in range(PAIR)
@@ -61,8 +56,8 @@ def _broadcast(w: Builder, op: vector.BroadcastOp) -> Values | None:
 
 
 def broadcast(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """New dimensions in front; those of one element repeat it."""
-    found = broadcasted(w, source, shape)
+    """Broadcast to ``shape``: add leading dimensions, repeat dimensions of extent 1."""
+    found = shapes.broadcasted(w, source, shape)
     if found is not None:
         return found
     have = _shape(source)
@@ -77,20 +72,22 @@ def _shape_cast(_: Builder, op: vector.ShapeCastOp) -> Values | None:
 
 
 def _bitcast(w: Builder, op: vector.BitcastOp) -> Values:
-    """Elements of as many bits one by one, others through memory."""
+    """Cast elements of equal width one by one, others through memory."""
     source, type_ = op.operands[0], vector_type(op.results[0])
     shape = type_.get_shape()
     if _shape(source) == shape:
         return [w.insert(arith.BitcastOp(source, type_))]
-    memory, matrix = scratch.spill(w, source), matrix_shape(shape)
-    return [cast(w, scratch.read_as(w, memory, matrix, type_.element_type), shape)]
+    memory, matrix = scratch.spill(w, source), shapes.matrix_shape(shape)
+    return [
+        shapes.cast(w, scratch.read_as(w, memory, matrix, type_.element_type), shape)
+    ]
 
 
 # Single elements and slices ---------------------------------------------------------
 
 
 def _offset(w: Builder, shape: Sequence[int], position: Sequence[Index]) -> Index:
-    """How far from the first element a position is."""
+    """Return the offset of a position from the first element."""
     offset: Index = 0
     for place, step in zip(position, row_major(shape)):
         offset = w.plus(offset, w.times(place, step))
@@ -103,11 +100,11 @@ def _extract(w: Builder, op: vector.ExtractOp) -> Values | None:
     if is_vector(op.result.type):
         rest = shape[len(position) :]
         new = scratch.take(w, op.source, rest, row_major(rest), offset)
-        return [cast(w, new, _shape(op.result))]
+        return [shapes.cast(w, new, _shape(op.result))]
     if not isinstance(offset, int):
         memory = scratch.spill(w, op.source)
         return [w.insert(memref.LoadOp(memory, [w.index(offset)]))]
-    matrix = as_matrix(w, op.source)
+    matrix = shapes.as_matrix(w, op.source)
     where = divmod(offset, _shape(matrix)[1])
     if (op.source.type, position) == (matrix.type, where):
         return None
@@ -155,7 +152,7 @@ def _strides(op: Any) -> tuple[int, ...]:
 
 
 def _shuffle(w: Builder, op: vector.ShuffleOp) -> Values | None:
-    """Runs of neighbouring rows are copied at once; rows in turn stay."""
+    """Copy runs of neighbouring rows at once; leave shuffles of alternating rows."""
     if len(_shape(op.result)) == 2 and ints_of(op.mask) == in_turn(_shape(op.v1)[0]):
         return None
     mask, shape = [max(row, 0) for row in ints_of(op.mask)], _shape(op.result)
@@ -173,7 +170,7 @@ def _shuffle(w: Builder, op: vector.ShuffleOp) -> Values | None:
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Cut numbers into runs of equal steps: (first place, length, step) of each."""
+    """Cut numbers into runs of equal steps; return (first index, length, step)s."""
     found: list[tuple[int, int, int]] = []
     start = 0
     while start < len(numbers):
@@ -199,7 +196,7 @@ def _from_elements(w: Builder, op: vector.FromElementsOp) -> Values:
 
 
 def _constant(w: Builder, op: arith.ConstantOp) -> Values | None:
-    """Different elements stand in memory, from where they are read."""
+    """Load a constant with different elements from constant memory."""
     value, type_ = op.value, op.result.type
     if not is_vector(type_) or not is_dense(value) or value.is_splat():
         return None
@@ -207,7 +204,7 @@ def _constant(w: Builder, op: arith.ConstantOp) -> Values | None:
 
 
 def constant_memory(w: Builder, value: DenseIntOrFPElementsAttr) -> SSAValue:
-    """Memory with the elements of a constant in it."""
+    """Return memory that holds the elements of a constant."""
     type_ = MemRefType(value.get_element_type(), [len(value)])
     return w.insert(ConstantMemoryOp(type_, value=value))
 

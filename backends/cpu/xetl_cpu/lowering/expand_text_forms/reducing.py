@@ -1,7 +1,7 @@
-"""Reductions in groups, products of a batch, of 16 bits and of tf32.
+"""Reductions in groups, products of batches, of 16 bits and of tf32.
 
-In memory and in registers a tf32 is an f32, of which products see 10 bits of fraction.
-It is rounded where a value becomes one by `arith.truncf`, and where a product reads it.
+In memory and in registers a tf32 is an f32; products use 10 bits of its fraction. A
+value is rounded to tf32 by `arith.truncf`, and when a product reads it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from xetl_cpu.lowering.expand_text_forms.scratch import Place, loop_nest, replac
 
 
 def _tile_reduce(w: Builder, op: TileReduceOp) -> Values | None:
-    """In groups of ``reduction_size``: a dimension more, which is reduced."""
+    """Lower groups of ``reduction_size``: add a dimension for them and reduce it."""
     if op.reduction_size is None:
         return None
     size, value = op.reduction_size.value.data, op.source
@@ -41,7 +41,7 @@ def _tile_reduce(w: Builder, op: TileReduceOp) -> Values | None:
 
 
 def _multi_reduction(w: Builder, op: vector.MultiReductionOp) -> Values:
-    """Matrices are combined: each is a row."""
+    """Reduce over the first dimension: each matrix becomes a row."""
     count, rows, columns = vector_type(op.source).get_shape()
     matrix = cast(w, op.source, (count, rows * columns))
     found = w.insert(TileReduceOp(op.kind.kind, matrix, [0]))
@@ -52,7 +52,7 @@ def _multi_reduction(w: Builder, op: vector.MultiReductionOp) -> Values:
 
 
 def _contract(w: Builder, op: vector.ContractOp) -> Values:
-    """``a @ b + c`` for each of a batch: the results one below another."""
+    """Compute ``a @ b + c`` for each matrix of a batch, in a loop."""
     operands = (op.lhs, op.rhs, op.acc)
     batch, m, n = vector_type(op.acc).get_shape()
     shapes = [vector_type(value).get_shape()[1:] for value in operands]
@@ -74,7 +74,7 @@ def _contract(w: Builder, op: vector.ContractOp) -> Values:
 
 
 def _tile_mma(w: Builder, op: TileMmaOp) -> Values | None:
-    """16 bits of a result are those of an f32, rounded once."""
+    """Compute a product with a 16-bit result in f32, and round it once."""
     type_ = op.result.type
     if not isinstance(type_.element_type, Float16Type | BFloat16Type):
         return None
@@ -97,14 +97,15 @@ RULES: dict[type[Operation], Rule] = {
 
 
 _DROPPED = 13
-"""Bits of the fraction of an f32 that a tf32 has not."""
+"""Bits of the fraction of an f32 that a tf32 lacks."""
 
 
 def as_f32(kernel: gpu.FuncOp) -> None:
     """Rewrite a kernel so that no tf32 is left."""
     operations = list(kernel.walk())
-    products = [o for o in operations if _is_product(o)]
-    casts = [o for o in operations if _is_rounding(o)]
+    products = [o for o in operations if isinstance(o, TileMmaOp) and is_tf32(o.a.type)]
+    truncations = (o for o in operations if isinstance(o, arith.TruncfOp))
+    casts = [o for o in truncations if is_tf32(o.result.type)]
     to_f32 = retyping(_as_f32)
     for op in operations:
         retype(op, to_f32)
@@ -122,21 +123,13 @@ def as_f32(kernel: gpu.FuncOp) -> None:
             replace_by(op, op.operands[0])
 
 
-def _is_product(op: Operation) -> bool:
-    return isinstance(op, TileMmaOp) and is_tf32(op.a.type)
-
-
-def _is_rounding(op: Operation) -> bool:
-    return isinstance(op, arith.TruncfOp) and is_tf32(op.result.type)
-
-
 def _as_f32(attribute: Attribute) -> Attribute | None:
-    """f32 for tf32; numbers keep their bytes, as both have 32 bits."""
+    """Return f32 for tf32; constants keep their bytes, because both have 32 bits."""
     return f32 if isinstance(attribute, FloatTF32Type) else None
 
 
 def _rounded(w: Builder, value: SSAValue) -> SSAValue:
-    """To nearest even, in the bits; infinities and NaN stay."""
+    """Round to the nearest tf32, ties to even, by bits; keep infinities and NaN."""
     type_ = value.type
     bits = VectorType(i32, type_.get_shape()) if is_vector(type_) else i32
 

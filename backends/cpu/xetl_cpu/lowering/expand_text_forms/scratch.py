@@ -1,10 +1,8 @@
-"""Vectors of any rank through memory: strided parts of them, read and written.
+"""Vectors of any rank through memory: strided parts of them are read and written.
 
-What moves elements to other places (transposes, slices, insertions) is a copy between
-two strided views of memory that only this subgroup sees, where vectors lie row by
-row.
-
-`replace_by` takes an operation away whose results are known.
+An operation that moves elements (transpose, slice, insertion) becomes a copy between
+two strided views of memory that is private to the subgroup; vectors are stored there
+row by row.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from xetl_cpu.dialect import ViewAddressOp
 def loop_nest(
     build: Builder, sizes: Sequence[Index], body: Callable[[Builder, list[Index]], None]
 ) -> None:
-    """Loops over ``sizes`` around what ``body`` writes for their counters."""
+    """Build nested loops over ``sizes``; ``body`` gets the counters of all loops."""
     inner, counters, ends = build, list[Index](), list[Builder]()
     for size in sizes:
         block = inner.for_loop(0, size, 1).body.block
@@ -43,13 +41,13 @@ def loop_nest(
 
 
 def replace_by(op: Operation, *values: SSAValue) -> None:
-    """The results of ``op`` are ``values`` now; it is gone."""
+    """Replace an operation by values of its results."""
     Rewriter.replace_op(op, [], list(values))
 
 
 @record(frozen=True)
 class Place:
-    """Some elements of a memref: from ``offset`` on, a stride for each dimension."""
+    """A part of a memref: its first offset, and one stride for each dimension."""
 
     memory: SSAValue
     offset: Index
@@ -57,12 +55,12 @@ class Place:
 
 
 def allocate(w: Builder, count: int, element: Attribute) -> SSAValue:
-    """Memory of this subgroup for some elements."""
+    """Allocate memory for elements, private to the subgroup."""
     return w.insert(memref.AllocaOp(MemRefType(element, [count])))
 
 
 def spill(w: Builder, value: SSAValue) -> SSAValue:
-    """The elements of a vector in new memory, row by row."""
+    """Store the elements of a vector to new memory, row by row."""
     type_ = vector_type(value)
     memory = allocate(w, prod(type_.get_shape()), type_.element_type)
     shape = matrix_shape(type_.get_shape())
@@ -71,21 +69,21 @@ def spill(w: Builder, value: SSAValue) -> SSAValue:
 
 
 def fill(w: Builder, memory: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """A vector of what `spill` left in memory."""
+    """Load a vector that `spill` has stored."""
     rows, columns = matrix_shape(shape)
     found = read(w, Place(memory, 0, (columns, 1)), (rows, columns))
     return cast(w, found, shape)
 
 
 def read(w: Builder, place: Place, shape: tuple[int, int]) -> SSAValue:
-    """A matrix of elements of memory."""
+    """Load a matrix from memory."""
     return w.insert(LoadTileOp(_tile(w, place, shape)))
 
 
 def read_as(
     w: Builder, memory: SSAValue, shape: tuple[int, int], element: Attribute
 ) -> SSAValue:
-    """A matrix of the bytes of memory as elements of another type."""
+    """Load a matrix from the bytes of memory, as elements of another type."""
     address = w.insert(memref.ExtractAlignedPointerAsIndexOp(memory))
     layout = StridedLayoutAttr([shape[1], 1], 0)
     sizes, strides = ([w.index(n) for n in each] for each in (shape, (shape[1], 1)))
@@ -108,7 +106,7 @@ def _tile(w: Builder, place: Place, shape: tuple[int, int]) -> SSAValue:
 def merged(
     sizes: Sequence[int], *strides: Sequence[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Fewer dimensions with the same elements: each has a size and its strides."""
+    """Merge dimensions where strides allow it; return the size and strides of each."""
     kept: list[tuple[int, tuple[int, ...]]] = []
     for size, steps in zip(sizes, zip(*strides, strict=True), strict=True):
         if size == 1:
@@ -147,9 +145,9 @@ def take(
     strides: Sequence[int],
     offset: Index = 0,
 ) -> SSAValue:
-    """A vector of elements of ``value``, which is seen as one long row.
+    """Return a vector of elements of ``value``, which is taken as one long row.
 
-    ``strides``: how far apart in that row elements are along each dimension.
+    ``strides``: the distance in that row of neighbours along each dimension.
     """
     memory = spill(w, value)
     dims = merged(shape, strides)
@@ -171,7 +169,7 @@ def put(
     strides: Sequence[int],
     offset: Index = 0,
 ) -> None:
-    """Write the elements of a vector to memory, a stride for each dimension."""
+    """Write the elements of a vector to memory, with a stride for each dimension."""
     shape = vector_type(value).get_shape()
     dims = merged(shape, strides)
     if len(dims) > 2:

@@ -1,8 +1,8 @@
-"""Views of memory as code generation has them; whole memrefs copied; shared memory.
+"""Views as code generation needs them; copies of whole memrefs; shared memory.
 
-To MLIR an offset counts from the memory's origin, whatever view it is said of; here a
-view is the address of its first element.  So what goes back to the origin takes the
-memref that the view was made of.  Tiles of matrices of higher rank are those of one
+In MLIR the offset of a view counts from the origin of its memory, but here a view is
+the address of its first element.  So operations that count from the origin get the
+memref that the view was made of.  Tiles of arrays of higher rank become tiles of one
 matrix.
 """
 
@@ -34,7 +34,7 @@ _FROM_ORIGIN = (memref.ReinterpretCastOp, memref.ExtractAlignedPointerAsIndexOp)
 
 
 def back_to_origins(block: Block) -> None:
-    """Let what counts from the origin of a memory start there; to be done first."""
+    """Give operations that count from the origin the original memref; runs first."""
     for op in operations_in(block, *_FROM_ORIGIN):
         op.operands[0] = _origin(op.source)
     for op in operations_in(block, memref.ExtractStridedMetadataOp):
@@ -42,14 +42,14 @@ def back_to_origins(block: Block) -> None:
 
 
 def _origin(value: SSAValue) -> SSAValue:
-    """The memref that the memory of a view is known by."""
+    """Return the memref that a view was made of."""
     while isinstance(value.owner, _SAME_ORIGIN):
         value = value.owner.operands[0]
     return value
 
 
 def _metadata(op: memref.ExtractStridedMetadataOp) -> None:
-    """The origin, and how far from it the view starts."""
+    """Replace metadata of a view by its origin, and its offset from that."""
     source = op.operands[0]
     origin = _origin(source)
     if origin is source:
@@ -68,7 +68,7 @@ def _metadata(op: memref.ExtractStridedMetadataOp) -> None:
 
 
 def _start(w: Builder, value: SSAValue) -> Index:
-    """How many elements the first one of a view is from the origin."""
+    """Return the offset of a view from its origin, in elements."""
     op = value.owner
     if isinstance(op, memref.ReinterpretCastOp):
         (offset,) = op.mixed_offsets
@@ -86,7 +86,7 @@ def _start(w: Builder, value: SSAValue) -> Index:
 
 
 def _copy(w: Builder, op: memref.CopyOp) -> Values:
-    """Element by element."""
+    """Copy element by element."""
     rank = len(memref_type(op.source).get_shape())
     sizes = [w.insert(memref.DimOp(op.source, w.index(d))) for d in range(rank)]
 
@@ -100,7 +100,7 @@ def _copy(w: Builder, op: memref.CopyOp) -> Values:
 
 
 def _init_tile(w: Builder, op: InitTileOp) -> Values | None:
-    """Leading offsets select a matrix: of no rows if they are outside."""
+    """Let leading offsets select a matrix; if they are outside, it has no rows."""
     offsets, source = op.mixed_offsets, op.source
     if op.indices is not None or len(offsets) <= 2 or not is_memref(source.type):
         return None
@@ -121,10 +121,10 @@ def _init_tile(w: Builder, op: InitTileOp) -> Values | None:
 
 
 def shared_memory(block: Block) -> None:
-    """Memory of the workgroup stands once, before everything that uses it.
+    """Move allocations of the workgroup's memory to the start of the block.
 
-    ``alloca`` with its memory space is the same; in a loop it would be one of each
-    subgroup for the passes behind this one.
+    ``alloca`` in this memory space is treated like ``alloc``: in a loop, later passes
+    would take it for memory of one subgroup.
     """
     for op in operations_in(block, memref.AllocOp, memref.AllocaOp):
         type_ = memref_type(op.results[0])

@@ -1,4 +1,4 @@
-"""``atomic_rmw_tile``: element by element, each update atomic."""
+"""``atomic_rmw_tile`` as a loop over elements, with an atomic update of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import CompareAndSwapOp
-from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks
+from xetl_cpu.lowering.loops.chunks import Chunks, chunk_at
 from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import At
 from xetl_cpu.lowering.loops.runs import scatter_lanes
@@ -30,14 +30,14 @@ from xetl_cpu.lowering.tiles import root
 
 
 def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
-    """Update each element inside the matrix; the old values go to a buffer."""
+    """Update each element inside the matrix; store the old values to a buffer."""
     rows, cols = shape_of(op.value)
     remark(op, "loop", f"{rows} x {cols} elements, one after the other")
     old = _zeroed(state, op) if any(True for _ in op.result.uses) else None
 
     def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         at = chunk_at(ev)
-        # Both before the branch: what they emit must be seen behind it as well.
+        # Both are evaluated before the branch: code behind the branch uses them, too.
         value = ev.eval(op.value, at)
         expected = None if op.expected is None else ev.eval(op.expected, at)
         active, base, indices = _target(state, ev, op, at)
@@ -52,7 +52,7 @@ def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
             inside.add(memref.StoreOp(found, old.memref, place))
         return []
 
-    over_chunks(replace(state, lanes=1), op, (rows, cols), body)
+    Chunks(replace(state, lanes=1), op, (rows, cols), body).emit()
     if old is not None:
         state.buffers[op.result] = old
 
@@ -64,11 +64,11 @@ def _update(
     base: SSAValue,
     indices: Sequence[SSAValue],
 ) -> SSAValue:
-    """Combine an element in memory with a value; returns what it was."""
+    """Combine an element in memory with a value; return the old element."""
     if not isinstance(root(base).owner, memref.AllocaOp):
         name = atomic_name(kind, value.type)
         return build.insert(memref.AtomicRmwOp(value, base, indices, name))
-    # Scratch belongs to the thread: nobody else sees a step of it.
+    # Scratch belongs to the thread: no other thread can see a partial update.
     found = build.insert(memref.LoadOp(base, indices))
     if kind != "assign":
         value = build.insert(operation_of(kind, value.type)(found, value))
@@ -77,7 +77,7 @@ def _update(
 
 
 def _zeroed(state: State, op: AtomicRmwTileOp) -> Buffer:
-    """A buffer of zeros: the old value of what is not updated."""
+    """Return a buffer of zeros: the old values of elements that are not updated."""
     element = element_of(op.result)
     buffer = state.allocate(shape_of(op.result), element)
     zeros = arith.ConstantOp.splat(0, op.result.type)
@@ -90,7 +90,7 @@ def _zeroed(state: State, op: AtomicRmwTileOp) -> Buffer:
 def _target(
     state: State, ev: Evaluator, op: AtomicRmwTileOp, at: At
 ) -> tuple[SSAValue, SSAValue, list[SSAValue]]:
-    """Whether an element is updated, and where it is."""
+    """Return whether an element is updated, and where it is."""
     tile, build = state.tiles[op.tile], ev.nest.places[2]
     if isinstance(tile, ScatterTile):
         return _scattered(ev, tile, op, at)

@@ -1,4 +1,4 @@
-"""What loops and conditionals carry: scalars, tiles as numbers, vectors in buffers."""
+"""Values that loops and conditionals carry: scalars, offsets, vectors in buffers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from xetl_cpu.lowering.tiles import is_non_negative
 
 @record()
 class Carried:
-    """How the carried values of a loop or the results of a conditional are split.
+    """How the carried values of a loop, or the results of a conditional, are split.
 
-    Scalars stay what they are. Vectors, and the indices of scatter tiles, have a
-    buffer, or are in ``registers``: the types of these. A tile is the two indices of
-    its offset; a ``roaming`` one, which may change its matrix, is also that matrix: a
-    memref and its two sizes. A roaming scatter tile is its array and the size of that.
+    Scalars stay as they are. Vectors, and the indices of scatter tiles, have a buffer,
+    or have types in ``registers``. A tile becomes the two indices of its offset. A
+    ``roaming`` tile may change its matrix, and also carries that: a memref and its two
+    sizes. A roaming scatter tile carries its array and the array's size.
     """
 
     values: Sequence[SSAValue]
@@ -67,7 +67,7 @@ class Carried:
             self.roaming[index] = _any_memory(state, value, tile.matrix.memref)
 
     def types(self) -> list[Attribute]:
-        """Types of the values that remain."""
+        """Return the types of the values after splitting."""
         types: list[Attribute] = []
         for index, value in enumerate(self.values):
             if index in self.buffers:
@@ -88,7 +88,7 @@ class Carried:
     def bind(
         self, state: State, old: Sequence[SSAValue], new: Sequence[SSAValue]
     ) -> None:
-        """Let old values mean their buffer, their tile or their successor."""
+        """Replace old values by their buffer, their tile or a new value."""
         remaining = iter(new)
         for index, value in enumerate(old):
             tile = self.tiles.get(index)
@@ -117,7 +117,7 @@ class Carried:
     def flatten(
         self, state: State, values: Sequence[SSAValue], op: Operation
     ) -> list[SSAValue]:
-        """The values that remain, given what the old ones are in front of ``op``."""
+        """Return the split values, from the old ones as they are in front of ``op``."""
         build, flat = Builder.before(op), list[SSAValue]()
         for index, value in enumerate(values):
             if index in self.buffers:
@@ -143,7 +143,7 @@ class Carried:
         return flat
 
     def _size_types(self, index: int) -> list[Attribute]:
-        """The type of the size of a roaming scatter tile's array, if that has one."""
+        """Return the type of the size of a roaming scatter tile's array, if any."""
         tile = self.tiles[index]
         assert isinstance(tile, ScatterTile)
         return [] if tile.size is None else [IndexType()]
@@ -151,7 +151,7 @@ class Carried:
     def _array(
         self, build: Builder, state: State, index: int, value: SSAValue
     ) -> list[SSAValue]:
-        """The array of a roaming scatter tile, and its size."""
+        """Return the array of a roaming scatter tile, and its size."""
         tile = state.tiles[value]
         assert isinstance(tile, ScatterTile)
         sizes = [] if tile.size is None else [build.index(tile.size)]
@@ -162,7 +162,7 @@ class Carried:
     def vectors(
         self, state: State, values: Sequence[SSAValue]
     ) -> list[tuple[SSAValue, Buffer]]:
-        """The values that belong into buffers, with these."""
+        """Return the values that are stored to buffers, with the buffers."""
         found: list[tuple[SSAValue, Buffer]] = []
         for index, buffer in self.buffers.items():
             value = values[index]
@@ -187,9 +187,9 @@ def same_matrix(left: TileAt | ScatterTile, right: TileAt | ScatterTile) -> bool
 
 
 def stays_in_matrix(tile: SSAValue, start: SSAValue) -> bool:
-    """True if ``tile`` is ``start`` moved by updates, in nested loops and branches too.
+    """True if ``tile`` is ``start`` moved by updates, also in nested loops.
 
-    To be asked before the operations between them are lowered.
+    Must be called before the operations between them are lowered.
     """
     while tile is not start:
         op = tile.owner
@@ -207,16 +207,17 @@ def stays_in_matrix(tile: SSAValue, start: SSAValue) -> bool:
 
 
 def moves_forward(tile: SSAValue, start: SSAValue) -> bool:
-    """True if one trip of a loop moves a tile by updates that are never negative."""
+    """True if one iteration moves a tile only by updates that are not negative."""
     first, moves = unmoved(tile)
     steps = [step for each in moves for step in each.mixed_offsets]
     return first is start and all(map(is_non_negative, steps))
 
 
 def adjacent_dims(program: Operation) -> dict[Attribute, set[int]]:
-    """By tile type: the dims whose elements are adjacent in all matrices of its tiles.
+    """Return the dimensions that are contiguous in all matrices, for each tile type.
 
-    To be asked before the program is lowered: blocks are out of it for a while then.
+    Must be called before the program is lowered: later, blocks are detached for a
+    while.
     """
     found: dict[Attribute, set[int]] = {}
     for op in program.walk():
@@ -227,7 +228,7 @@ def adjacent_dims(program: Operation) -> dict[Attribute, set[int]]:
 
 
 def _any_memory(state: State, tile: SSAValue, memory: SSAValue) -> MemRefType:
-    """A type that holds whatever memory a tile of this type may lie in."""
+    """Return a type for any memory that a tile of this type may be in."""
     type_ = memref_type(memory)
     dims = range(len(type_.get_shape()))
     units = state.adjacent.get(tile.type, set[int]()).intersection(dims)
@@ -239,7 +240,7 @@ def _any_memory(state: State, tile: SSAValue, memory: SSAValue) -> MemRefType:
 
 
 def _unit_strides(op: InitTileOp) -> set[int]:
-    """The dimensions along which elements of the tile's matrix are adjacent."""
+    """Return the dimensions along which the tile's matrix is contiguous."""
     if op.mixed_strides:
         return {d for d, s in enumerate(op.mixed_strides) if constant_index(s) == 1}
     if not is_memref(op.source.type) and op.indices is not None:
@@ -257,7 +258,7 @@ def _cast(build: Builder, base: SSAValue, type_: MemRefType[Attribute]) -> SSAVa
 
 
 def _stand_in(state: State, like: SSAValue) -> SSAValue:
-    """A value that means a buffer."""
+    """Return a placeholder value for a buffer."""
     op = arith.ConstantOp.splat(0, vector_type(like))
     Builder(InsertPoint.at_start(state.scratch)).add(op)
     state.dead.append(op)

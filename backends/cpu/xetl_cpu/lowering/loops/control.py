@@ -1,15 +1,15 @@
-"""Loops and conditionals: vectors they carry live in buffers, tiles become offsets.
+"""Loops and conditionals: carried vectors live in buffers, tiles become offsets.
 
-Rows that a loop carries stay in registers if one of each fits: a loop around it takes
-as many at a time as do.  A carried vector has a buffer otherwise, which each trip reads
-and writes.
+Loop-carried rows stay in registers if one row of each value fits: a loop around it
+takes as many rows at a time as fit.  Other carried vectors have a buffer, which each
+iteration reads and writes.
 
 Before: ``scf.for iter_args(%acc : vector<1x64xf32>) { yield %acc + load_tile %t }``
 After:  ``scf.for iter_args(%a, %b, %c, %d : vector<16xf32>) {
             scf.if %inside { yield %a + load, ... } else { yield %a + maskedload, ... }
-        }``, and behind it the four go into a buffer, for all that reads the result.
+        }``; behind the loop, the four are stored to a buffer for all readers.
 
-Left alone: loops whose body does more than computing elements of these rows.
+Left alone: loops whose body does more than compute elements of these rows.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.place_values import REGISTERS, rows_at_once
 
 CARRIES = "xetl.carries"
-"""Marks a loop that carries rows in memory, as its results do not say."""
+"""Marks a loop that carries rows in memory, which its results do not show."""
 
 
 @record()
 class Rows:
-    """Rows that registers hold: ``count`` from ``first`` on."""
+    """Rows in registers: ``count`` rows from ``first`` on."""
 
     first: Index
     count: int
 
     def at(self, build: Builder) -> list[Index]:
-        """Their numbers."""
+        """Return the numbers of the rows."""
         return [build.plus(self.first, n) for n in range(self.count)]
 
 
@@ -90,7 +90,7 @@ def _chosen(
     where: tuple[Block, Places, int],
     build: Builder,
 ) -> list[SSAValue]:
-    """Without masks if all that is loaded is inside of its matrix, else with them."""
+    """Choose unmasked code if all loads are inside their matrices, else masked code."""
     inside, places, longest = where
     tests = [build.compare("sge", limit, longest) for limit in ev.limits.values()]
     tests += [build.compare("eq", start, 0) for start in ev.starts.values()]
@@ -108,7 +108,7 @@ def _chosen(
 
 
 def _add_products(block: Block) -> None:
-    """Sums of products as one operation: LLVM moves only the sums behind the branch."""
+    """Fuse sums of products: LLVM moves only the sums behind the branch."""
     for op in list(block.ops):
         if not isinstance(op, arith.AddfOp) or is_narrow_float(element_of(op.result)):
             continue
@@ -122,7 +122,7 @@ def _add_products(block: Block) -> None:
 
 
 def _no_loops(build: Builder, inside: Block, columns: Sequence[SSAValue]) -> Nest:
-    """A nest without loops: what depends on a column goes into a block."""
+    """Return a nest without loops: code that depends on a column goes into a block."""
     places = (build, build, Builder.at_end(inside))
     levels = dict.fromkeys(columns, 2)
     return Nest(0, columns[0], None, None, places, levels)  # pyright: ignore[reportArgumentType]
@@ -131,7 +131,7 @@ def _no_loops(build: Builder, inside: Block, columns: Sequence[SSAValue]) -> Nes
 def _chunks(
     ev: Evaluator, values: Sequence[SSAValue], places: Places
 ) -> list[SSAValue]:
-    """The elements of all values, register by register."""
+    """Return the elements of all values, register by register."""
     lanes, found = ev.state.lanes, list[SSAValue]()
 
     def all_of(value: SSAValue) -> list[At]:
@@ -147,7 +147,7 @@ def _chunks(
 
 
 def store_registers(state: State, value: SSAValue, rows: Rows, op: Operation) -> None:
-    """Put the rows that registers hold into a buffer, behind ``op``."""
+    """Store the rows in registers to a buffer, behind ``op``."""
     parts = state.registers.pop(value)
     if not list(value.uses):
         return
@@ -168,13 +168,13 @@ def store_registers(state: State, value: SSAValue, rows: Rows, op: Operation) ->
 
 
 Places = tuple[Sequence[Index], Sequence[SSAValue]]
-"""Rows, and the first columns of all registers."""
+"""Rows, and the first column of each register."""
 
 LowerBlock = Callable[[State, Block], None]
 
 
 def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
-    """A loop that carries scalars and registers; other vectors are updated in place."""
+    """Lower a loop: it carries scalars and registers; buffers are updated in place."""
     old = op.body.block
     last = old.last_op
     assert isinstance(last, scf.YieldOp)
@@ -220,7 +220,7 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
 
 
 def _rows(state: State, op: scf.ForOp) -> Rows | None:
-    """What registers hold while ``op`` runs, which a loop around it may repeat."""
+    """Return the rows in registers during ``op``; a loop around it takes other rows."""
     if REGISTERS not in op.attributes:
         return None
     count = rows_at_once(op, state.target, state.lanes)
@@ -234,7 +234,7 @@ def _rows(state: State, op: scf.ForOp) -> Rows | None:
 
 
 def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) -> Buffer:
-    """Shaped for the BRGEMM that updates it, if one does."""
+    """Return a buffer, in the shape for the BRGEMM that updates it, if one does."""
     producer = last.operands[index].owner
     argument = body.args[index + 1]
     if isinstance(producer, BrgemmTileOp) and _is_made_of(producer.acc, argument):
@@ -243,7 +243,7 @@ def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) ->
 
 
 def _is_made_of(value: SSAValue | None, argument: SSAValue) -> bool:
-    """True for a value, or its elements scaled and the like, that nobody else reads."""
+    """True if a value is ``argument``, perhaps scaled and so on, with no other use."""
     if value is None or len(list(value.uses)) != 1:
         return False
     if value is argument:
@@ -257,10 +257,10 @@ def _is_made_of(value: SSAValue | None, argument: SSAValue) -> bool:
 
 
 def _mark_in_place(state: State, body: Block, last: scf.YieldOp) -> None:
-    """An accumulator that only its own BRGEMM reads is updated where it is.
+    """Update an accumulator in place if only its own BRGEMM reads it.
 
-    So is one that is scaled first, as between the steps of attention, and one that a
-    reduction of columns is combined with.
+    The same holds for an accumulator that is scaled first, as between the steps of
+    attention, and for one that a reduction of columns is combined with.
     """
     for index, value in enumerate(last.operands):
         producer, argument = value.owner, body.args[index + 1]
@@ -282,7 +282,7 @@ def _mark_in_place(state: State, body: Block, last: scf.YieldOp) -> None:
 
 
 def _end(state: State, last: scf.YieldOp | scf.ConditionOp, carried: Carried) -> None:
-    """Write the vectors of the next region into their buffers, pass on the rest."""
+    """Write vectors of the next region to their buffers, and pass on other values."""
     is_test = isinstance(last, scf.ConditionOp)
     values = list(last.arguments)
     _assign(state, carried.vectors(state, values), last)
@@ -296,7 +296,7 @@ def _end(state: State, last: scf.YieldOp | scf.ConditionOp, carried: Carried) ->
 def _assign(
     state: State, vectors: list[tuple[SSAValue, Buffer]], last: Operation
 ) -> None:
-    """A parallel assignment: all values first, unless each can go straight in."""
+    """Assign in parallel: copy all values first, unless direct writes are safe."""
     pending = [
         (value, buffer)
         for value, buffer in vectors
@@ -314,13 +314,13 @@ def _assign(
             state.buffers[value] = snapshot
     for value, buffer in pending:
         write(state, value, buffer, last)
-    # A value from outside is in none of these where the region does not run.
+    # If the region does not run, none of these buffers holds a value from outside.
     state.buffers.clear()
     state.buffers.update(known)
 
 
 def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
-    """Both branches write vector results into the same buffers."""
+    """Lower a conditional: both branches write vector results to the same buffers."""
     carried = Carried(op.results)
     for index, result in enumerate(op.results):
         if is_vector(result.type):
@@ -359,9 +359,9 @@ def _note_tiles(state: State, carried: Carried, lasts: list[scf.YieldOp]) -> Non
 
 
 def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
-    """Two sets of carried values: what is tested, and what the body gets.
+    """Lower a loop with two sets of carried values: of the test, and of the body.
 
-    Vectors of each set have their own buffers, assigned where a region ends.
+    Vectors of each set have separate buffers, assigned at the end of a region.
     """
     tested, passed = Carried(op.inits), Carried(op.results)
     condition, repeat = op.before.block.last_op, op.after.block.last_op

@@ -1,12 +1,12 @@
-"""Products whose result goes from registers to the user's tile."""
+"""Products whose micro-kernel stores the result from registers to the user's tile."""
 
 from __future__ import annotations
 
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.dialect import BrgemmTileOp, element_name
 from xetl_cpu.lowering.loops.materialization import snapshot_loads_before
-from xetl_cpu.lowering.loops.state import State, TileAt, element_of
+from xetl_cpu.lowering.loops.state import State, TileAt
 from xetl_cpu.lowering.tiles import may_alias, tile_root, way_to_store
 from xetl_cpu.microkernels.blocking import Blocking
 
@@ -14,9 +14,9 @@ _ROUNDED = ("f16", "bf16")
 
 
 def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> TileAt | None:
-    """The tile that the result is stored to, if the micro-kernel can do it.
+    """Return the tile that the micro-kernel can store the result to, or None.
 
-    Then the store is done, too: nothing is left to do when it is met.
+    The store is then marked as done, and is not lowered again.
     """
     store = _store_behind(op)
     if store is None or not _is_converted(store, op, blocking, state):
@@ -33,7 +33,7 @@ def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> TileAt | N
 
 
 def _store_behind(op: BrgemmTileOp) -> StoreTileOp | None:
-    """The only reader, right behind the product or behind the cast between them."""
+    """Return the only reader, if it is right behind the product or a cast of it."""
     way = way_to_store(op)
     if way is None or op.rows is None or op.cols is None:
         return None
@@ -45,8 +45,8 @@ def _store_behind(op: BrgemmTileOp) -> StoreTileOp | None:
 def _is_converted(
     store: StoreTileOp, op: BrgemmTileOp, blocking: Blocking, state: State
 ) -> bool:
-    """Whether the micro-kernel has the conversion to what is stored."""
-    source, to = (str(element_of(value)) for value in (op.result, store.value))
+    """Whether the micro-kernel can convert to the type that is stored."""
+    source, to = map(element_name, (op.result, store.value))
     if source != blocking.arithmetic.accumulator:
         return False
     if to == "bf16" and not state.target.has_bf16_dot:
@@ -55,7 +55,7 @@ def _is_converted(
 
 
 def _is_read(op: BrgemmTileOp, store: StoreTileOp) -> bool:
-    """Whether the product may still read what it has stored already."""
+    """Whether the product may still read elements that it has already stored."""
     to = tile_root(store.tile)
     return any(
         isinstance(value.type, TileType) and may_alias(tile_root(value), to)

@@ -1,4 +1,4 @@
-"""How each operation is computed for some of its elements (see `evaluator`)."""
+"""Rules that compute some elements of each operation's result (see `evaluator`)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,25 @@ from xetl.imports import late
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluator import RULES, Evaluator, Rule, load_if
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, lane_numbers, splat
-from xetl_cpu.lowering.loops.runs import limit_of_columns, run_lanes, scatter_lanes
+from xetl_cpu.lowering.loops.runs import (
+    bounds_of,
+    limit_of_columns,
+    run_lanes,
+    scatter_lanes,
+)
 from xetl_cpu.lowering.loops.state import ScatterTile, TileAt, shape_of
 from xetl_cpu.lowering.loops.transposes import lies_across
 
 
 def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    """The same operation on fewer elements."""
+    """Return the same operation on fewer elements."""
     if isinstance(op, arith.CmpiOp) and at.lanes > 1 and at.axis == COLUMNS:
         limit = limit_of_columns(op)
         if limit is not None:
             build = ev.place(at)
             return lane_mask(build, build.minus(limit, at.col), at.lanes)
+    if isinstance(op, arith.SelectOp) and _chooses_what_is_loaded(ev, op, at):
+        return ev.eval(op.true_value, at)
     if (
         not op.name.startswith(("arith.", "math.", "vector.fma"))
         or len(op.results) != 1
@@ -41,6 +48,12 @@ def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     )
     new.location = op.location
     return ev.place(at).insert(new)
+
+
+def _chooses_what_is_loaded(ev: Evaluator, op: arith.SelectOp, at: At) -> bool:
+    """Whether an unmasked loop ends at a load's limit, where the choice changes too."""
+    tiles = bounds_of(ev.state, op)
+    return ev.goes_along(at) and any(ev.is_whole(tile, at) for tile in tiles)
 
 
 def _constant(ev: Evaluator, op: arith.ConstantOp, at: At) -> SSAValue:
@@ -63,7 +76,7 @@ def _broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
 
 
 def _step(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    """Column numbers."""
+    """Return column numbers."""
     build = ev.place(at)
     if at.lanes == 1:
         return build.index(at.col)
@@ -75,7 +88,7 @@ def _step(ev: Evaluator, op: Operation, at: At) -> SSAValue:
 
 
 def _shape_cast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    """Between 1xN and Nx1 the coordinates change places; equal shapes share them."""
+    """Between 1xN and Nx1, swap the coordinates; equal shapes share them."""
     (source,) = op.operands
     old, new = shape_of(source), shape_of(op.results[0])
     if old == new:
@@ -86,7 +99,7 @@ def _shape_cast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
 
 
 def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    """A dimension of size 1 is read at 0 only."""
+    """Read a dimension of size 1 only at 0."""
     (source,) = op.operands
     rows, cols = shape_of(source)
     row = 0 if rows == 1 else at.row
@@ -130,7 +143,7 @@ _strided_load = late("xetl_cpu.lowering.loops.strides", "strided_load")
 
 
 def _load_gather(ev: Evaluator, op: xetile.LoadGatherOp, at: At) -> SSAValue:
-    """Elements by their own index; what is masked off or outside is padding."""
+    """Load elements by index; return padding where the mask is off or outside."""
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, ScatterTile)
     type_ = vector_type(op.results[0])

@@ -1,11 +1,11 @@
-"""The evaluator of rank-2 values for some of their elements, inside a loop nest.
+"""The evaluator computes some elements of rank-2 values inside a loop nest.
 
-``eval(value, i, j, axis)`` gives ``lanes`` elements from (i, j) on along ``axis``, as
-a rank-1 vector. What does not live in a buffer is computed from what it was made of:
-this is how elementwise chains, broadcasts and loads fuse into one loop. Lanes past
-the end of a row hold anything; whoever stores or reduces masks them.
+``eval(value, i, j, axis)`` returns ``lanes`` elements from (i, j) on along ``axis``, as
+a rank-1 vector. A value without a buffer is computed from its operands: this is how
+elementwise chains, broadcasts and loads fuse into one loop. Lanes past the end of a row
+hold any value; code that stores or reduces masks them.
 
-How each operation is computed stands in `evaluate`, which enters it into `RULES`.
+`evaluate` has the rules for operations, and enters them into `RULES`.
 """
 
 from __future__ import annotations
@@ -38,18 +38,32 @@ from xetl_cpu.lowering.loops.transposes import lies_across, transposed_rows
 _row_of_any_stride = late("xetl_cpu.lowering.loops.strides", "row_of_any_stride")
 
 
+_FEW_ROWS = 8
+"""Rows of a tile that cannot lie far outside of its matrix.
+
+Others are read at row 0 where they are outside: a load takes some 100 ns where no
+memory is mapped, even if its mask is empty. [measured: Zen 5]
+"""
+
+
 @record()
 class Evaluator:
-    """Evaluates values inside one nest; equal requests are answered once.
+    """Evaluates values inside one nest; equal requests are computed once.
 
-    With ``whole`` the loop is to be run only where all loads are inside their
-    matrices: they need no mask, and ``limits`` collects how far each allows it;
-    ``starts``: from which column on tiles do that may start before their matrix.
-    ``loads``: those that are done. ``stop``: where stores end, if before their end.
-    ``ended``: loads that have a limit. ``outside``: loads that are past theirs.
-    ``inside``: tiles that must lie inside their matrices, instead of limits.
-    ``shifted``: chunks do not start at multiples of the lanes; ``is_aligned``: they
-    must. ``multiples``: of columns that follow from those of the nest.
+    Attributes:
+        whole: the loop runs only where all loads are inside their matrices: no load
+            needs a mask.
+        limits: with ``whole``, the columns up to which each load allows that.
+        starts: the first columns of tiles that may start before their matrix.
+        memo: the results so far.
+        stop: where stores end, if before their tile does.
+        loads: the loads that have been written.
+        ended: loads that have a limit.
+        outside: loads that are past their limit.
+        inside: tiles that must be inside their matrices, instead of limits.
+        shifted: chunks do not start at multiples of the lanes.
+        is_aligned: chunks must start at multiples of the lanes.
+        multiples: divisors of columns that are computed from those of the nest.
     """
 
     state: State
@@ -68,7 +82,7 @@ class Evaluator:
     multiples: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def eval(self, value: SSAValue, at: At) -> SSAValue:
-        """The elements ``at`` of a vector value; a scalar is itself."""
+        """Return the elements ``at`` of a vector value; return a scalar as it is."""
         if not is_vector(value.type):
             return value
         where = at.key()
@@ -81,7 +95,7 @@ class Evaluator:
         return found
 
     def _operands_first(self, value: SSAValue, where: object) -> list[SSAValue]:
-        """What a value is computed of elementwise, in order; itself comes last."""
+        """Return a value and its elementwise operands, operands first."""
         order: dict[SSAValue, None] = {}
         waiting = [value]
         while waiting:
@@ -118,11 +132,11 @@ class Evaluator:
         return rule(self, op, at)
 
     def place(self, at: At) -> Builder:
-        """Where code that depends on these coordinates belongs."""
+        """Return the builder for code that depends on these coordinates."""
         return self.nest.at(at.row, at.col)
 
     def spread(self, value: SSAValue, at: At, row: Index, col: Index) -> SSAValue:
-        """Elements of a value that is the same for all lanes: one, repeated."""
+        """Return one element, broadcast to all lanes, of a value equal in all lanes."""
         scalar = self.eval(value, At(row, col, COLUMNS, 1))
         key = (id(scalar), "splat", at.lanes)
         if key not in self.memo:
@@ -130,7 +144,7 @@ class Evaluator:
         return self.memo[key]
 
     def read(self, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
-        """Elements of a buffer."""
+        """Return elements of a buffer."""
         build = self.place(at)
         rows, cols = buffer.shape
         if at.lanes == 1:
@@ -167,18 +181,18 @@ class Evaluator:
         element: Attribute,
         at: At,
     ) -> SSAValue:
-        """Lanes along the last dimension of ``base``, whatever its stride."""
+        """Gather lanes along the last dimension of ``base``, with any stride."""
         build, fill = self.place(at), self.zero(element, at.lanes)
         numbers = lane_numbers(build, at.lanes)
         start = [build.index(index) for index in indices]
         return build.insert(vector.GatherOp(base, start, numbers, mask, fill))
 
     def zero(self, element: Attribute, lanes: int) -> SSAValue:
-        """Zeros, made once before the nest."""
+        """Return zeros; the constant is before the nest."""
         return self.constant(element, 0, lanes)
 
     def constant(self, element: Attribute, number: float, lanes: int) -> SSAValue:
-        """A constant in every lane, made once before the nest."""
+        """Return a constant in every lane; it is made once before the nest."""
         key = ("constant", element, repr(number), lanes)
         if key not in self.memo:
             self.memo[key] = self.nest.places[0].insert(
@@ -194,9 +208,9 @@ class Evaluator:
         padding: SSAValue,
         inside: bool = False,
     ) -> SSAValue:
-        """Elements of a tile in memory; ``padding`` where it leaves the matrix.
+        """Load elements of a tile, with ``padding`` for those outside the matrix.
 
-        ``inside``: they do not.
+        ``inside``: no element is outside.
         """
         if at.axis != COLUMNS:
             return self.load(tile.transposed(), element, at.transposed(), padding)
@@ -227,11 +241,14 @@ class Evaluator:
             numbers = lane_numbers(build, lanes)
             apart = vector.GatherOp(matrix.memref, start, numbers, mask, padding)
             return build.insert(_row_of_any_stride(self, matrix, row, limit, apart))
+        if tile.shape[0] > _FEW_ROWS:
+            outside = self.nest.at(row)
+            row = outside.select(outside.compare("ult", row, matrix.rows), row, 0)
         indices = [build.index(row), build.index(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
 
     def _is_unmasked(self, tile: TileAt, at: At, row: Index) -> bool:
-        """Whether a load from a row needs no mask; it is noted where that holds."""
+        """Whether a load from a row needs no mask; records the condition for that."""
         if self.is_within(tile, at):
             return True
         if not self.is_whole(tile, at):
@@ -248,7 +265,7 @@ class Evaluator:
         return True
 
     def _is_whole_block(self, tile: TileAt, at: At, row: Index, col: Index) -> bool:
-        """Whether loads of a block need no masks; it is noted where that holds."""
+        """Whether loads of a block need no masks; records the condition for that."""
         is_inner = self.nest.level(col) == 2 > self.nest.level(row)
         if not (self.whole and tile.non_negative and is_inner):
             return False
@@ -266,7 +283,7 @@ class Evaluator:
     def block_row(
         self, key: object, at: At, load: Callable[[Index, Index], SSAValue]
     ) -> SSAValue:
-        """A row of a block whose columns are adjacent in memory: all are transposed."""
+        """Return a row of a block with contiguous columns: the block is transposed."""
         assert at.block is not None
         row, col = at.block
         known = (key, "block", _key(row), _key(col), at.lanes)
@@ -277,7 +294,7 @@ class Evaluator:
         return self.memo[(*known, at.nth)]
 
     def load_one(self, tile: TileAt, at: At, padding: SSAValue) -> SSAValue:
-        """One element of a tile in memory; ``padding`` outside of the matrix."""
+        """Load one element of a tile, or ``padding`` if it is outside of the matrix."""
         matrix = tile.matrix
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         build = self.nest.at(row, col)
@@ -312,7 +329,7 @@ class Evaluator:
         return first is not None and (first | tile.shape[1]) % at.lanes == 0
 
     def multiple_of(self, col: Index) -> int | None:
-        """What divides a column, 0 of the first one; None: nobody knows."""
+        """Return a divisor of a column (0 for the first one); None if unknown."""
         if col is self.nest.inner and not self.shifted:
             return self.state.lanes
         if isinstance(col, SSAValue) and col in self.multiples:
@@ -320,7 +337,7 @@ class Evaluator:
         return col if isinstance(col, int) else constant_index(col)
 
     def row_limit(self, matrix: Matrix, row: Index) -> Index:
-        """Columns of a row that exist: none for a row outside the matrix."""
+        """Return the columns of a row that exist: 0 if it is outside the matrix."""
         key = ("limit", id(matrix.memref), _key(row), _key(matrix.cols))
         found = self.memo.get(key)
         if found is None:
@@ -330,7 +347,7 @@ class Evaluator:
         return found
 
     def _lanes_to(self, limit: Index, tile: TileAt, at: At, row: Index) -> SSAValue:
-        """Lanes before a column of the matrix."""
+        """Return a mask of the lanes before a column of the matrix."""
         rest = self.nest.at(row).minus(limit, tile.col)
         build = self.nest.at(row, at.col)
         return lane_mask(build, build.minus(rest, at.col), at.lanes)
@@ -341,7 +358,7 @@ def _key(index: Index) -> object:
 
 
 def constant_op(element: Attribute, number: float, lanes: int) -> arith.ConstantOp:
-    """A scalar constant, or a splat for more than one lane."""
+    """Return a scalar constant, or a splat for more than one lane."""
     if lanes > 1:
         return arith.ConstantOp.splat(number, row_type(element, lanes))
     if isinstance(element, IndexType):
@@ -352,7 +369,7 @@ def constant_op(element: Attribute, number: float, lanes: int) -> arith.Constant
 def load_if(
     build: Builder, is_inside: SSAValue, load: memref.LoadOp, padding: SSAValue
 ) -> SSAValue:
-    """An element, or the padding where it is outside."""
+    """Load an element if it is inside, else return the padding."""
     there = Region(Block([load, scf.YieldOp(load.result)]))
     outside = Region(Block([scf.YieldOp(padding)]))
     return build.insert(scf.IfOp(is_inside, [padding.type], there, outside))
@@ -360,4 +377,4 @@ def load_if(
 
 Rule: TypeAlias = Callable[[Evaluator, Any, At], SSAValue]
 RULES: dict[type[Operation], Rule] = {}
-"""By operation; that of `Operation` is for all that work element by element."""
+"""The rule for each operation; the rule of `Operation` is for elementwise ones."""

@@ -1,4 +1,4 @@
-"""Where the operands of a product are: in memory, or in scratch where computed."""
+"""Operands of a product in memory: in place, or in scratch if they are computed."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from xetl_cpu.lowering.loops.state import (
     view_of,
 )
 from xetl_cpu.machine import LINE, Machine
-from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.blocking import FEW_PANELS, Blocking
 
 PANELS_IN_PLACE = 8
-"""Of B, up to which A's rows are taken as they lie: a copy costs more than it gains.
+"""Panels of B up to which A's rows stay in place: a copy costs more than it gains.
 
 In bf16 on silicon, GFLOP/s with a copy and without: 4096 x 4096 x 16 284 and 419, by 64
-711 and 903, 1024 x 1024 by 32 451 and 880; by 16 panels it gains 3 %, or loses 20."""
+711 and 903, 1024 x 1024 by 32 451 and 880; by 16 panels it gains 3 %, or loses 20.
+"""
 
 _FREE_WAYS = 4
-"""Of L1, beside those of rows of A that share its sets: for B, C and stacks."""
+"""Ways of L1 beside those of rows of A that share its sets: for B, C and stacks."""
 
 
 def factor_of(
     state: State, op: BrgemmTileOp, value: SSAValue, transposed: bool, build: Builder
 ) -> Factor:
-    """Where an operand is in memory; a value is computed into scratch first."""
+    """Return where an operand is in memory; compute a value into scratch first."""
     if isinstance(value.type, TileType):
         tile = state.tiles[value]
         assert isinstance(tile, TileAt)
@@ -59,9 +60,9 @@ def _buffer_factor(buffer: Buffer, transposed: bool, build: Builder) -> Factor:
 
 
 def may_stay(blocking: Blocking, a: Factor) -> bool:
-    """Rows are contiguous and already of the type that is computed with.
+    """Whether A can stay in place: contiguous rows of the type that is multiplied.
 
-    A library's kernels are made for one distance of rows, which only copies have.
+    The kernels of a library need one fixed distance of rows, which only copies have.
     """
     if blocking.is_called or element_name(a.matrix.memref) != blocking.compute:
         return False
@@ -71,7 +72,7 @@ def may_stay(blocking: Blocking, a: Factor) -> bool:
 def has_bad_rows(
     state: State, build: Builder, blocking: Blocking, a: Factor, cols: Index
 ) -> SSAValue | None:
-    """As `share_sets`, of rows that a launch has not seen to; None: they do not."""
+    """Return `share_sets` for rows that the launch has not copied; None: never."""
     base = a.matrix.memref.owner
     if isinstance(base, memref.ReinterpretCastOp):
         base = base.source.owner
@@ -83,11 +84,12 @@ def has_bad_rows(
 def share_sets(
     machine: Machine, build: Builder, blocking: Blocking, a: Matrix, cols: Index
 ) -> SSAValue | None:
-    """Whether rows of a strip of A share sets of L1, which has no room for more then.
+    """Whether rows of a strip of A share sets of L1, so that it has no room for more.
 
-    They are a multiple of a way's size apart; None: it has room, or A is copied anyway.
-    L2, too, then holds a part of a block only. One core of Zen 3, busy, f32, in turns:
-    1024 cubed 0.93 of OpenBLAS, by copies 0.99; 2048 0.94, 0.98; 4096 0.88, 0.95.
+    Such rows are a multiple of a way's size apart. Return None if L1 has room, or if A
+    is copied anyway. L2, too, then holds only a part of a block. One core of Zen 3,
+    busy, f32, in turns: 1024 cubed 0.93 of OpenBLAS, by copies 0.99; 2048 0.94, 0.98;
+    4096 0.88, 0.95.
     """
     few, l1 = PANELS_IN_PLACE * blocking.nr, machine.l1
     is_full = l1.ways < blocking.mr + _FREE_WAYS and blocking.block_n > few
@@ -100,13 +102,13 @@ def share_sets(
 
 
 def sums_leave_l2(machine: Machine, blocking: Blocking) -> bool:
-    """Whether those of all rows have no room there from one run of k to the next."""
+    """Whether the sums of all rows do not stay in L2 from one run of k to the next."""
     row = blocking.ldc * blocking.arithmetic.accumulator_bytes
     return blocking.rows_padded * row > machine.l2.size // 2
 
 
 def copied_row(build: Builder, blocking: Blocking, k: Index) -> SSAValue:
-    """As `Blocking.copied_row`, of a ``k`` that is known at run time."""
+    """Return `Blocking.copied_row` of a ``k`` that is known at run time."""
     line = LINE // blocking.compute_bytes
     pairs = build.divided(build.ceil_divided(k, line), 2)
     return build.index(build.plus(build.times(pairs, 2 * line), line))
@@ -115,10 +117,10 @@ def copied_row(build: Builder, blocking: Blocking, k: Index) -> SSAValue:
 def suits_tiles(
     build: Builder, base: SSAValue, start: Index, blocking: Blocking
 ) -> SSAValue:
-    """Whether rows of A begin on lines, an odd number of lines apart.
+    """Whether rows of A start at cache lines, and an odd number of lines apart.
 
-    ``start`` is the first column.  Rows of tiles share the sets of L1 otherwise, or lie
-    across lines: measured on silicon, 63 to 72 % and 36 to 51 % of the peak, where 84
+    ``start`` is the first column.  Otherwise rows of tiles share the sets of L1, or
+    cross lines: measured on silicon, 63 to 72 % and 36 to 51 % of the peak, where 84
     are possible.
     """
     size = blocking.compute_bytes
@@ -130,3 +132,26 @@ def suits_tiles(
         build.compare("eq", build.remainder(distance, 2 * LINE), LINE),
         build.compare("eq", build.remainder(address, LINE), 0),
     )
+
+
+def of_few_panels(
+    build: Builder, blocking: Blocking, a: Factor, extents: tuple[Index, Index, Index]
+) -> tuple[SSAValue, Index]:
+    """Whether few panels are multiplied by A in place, and the run of k for that.
+
+    A is then read once and need not stay in a cache: whole rows are better than pieces
+    of rows (4096 x 4096 by 16 in bf16 on silicon: 355 to 415 GFLOP/s by pieces of 1,024
+    and 2,048 bytes, 430 to 450 by rows; by 32 590 to 720, and 730 to 850).
+
+    The rest behind whole steps of k is copied, and so is an A that ends before the tile
+    does: copies have room for less. ``extents``: rows, k, cols.
+    """
+    rows, k, cols = extents
+    facts = [
+        build.compare("sle", cols, FEW_PANELS * blocking.nr),
+        build.compare("sge", a.rows, build.maximum(rows, blocking.least_rows)),
+        build.compare("sge", a.cols, k),
+        build.compare("sge", k, blocking.k_step),
+        build.compare("sle", build.times(k, cols), blocking.long_run),
+    ]
+    return build.both(*facts), build.minus(k, build.remainder(k, blocking.k_step))

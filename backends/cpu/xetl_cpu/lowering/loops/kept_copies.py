@@ -1,7 +1,7 @@
-"""A that is the same in all trips of a loop is copied by the first of them.
+"""An A that all iterations of a loop share is copied by the first iteration.
 
-Tiles want rows of A an odd number of lines apart; a copy costs what two panels of B do
-(1024 cubed in bf16 on silicon: 0.14 ms of 1.5).
+AMX tiles want rows of A an odd number of lines apart; a copy costs as much as two
+panels of B (1024 cubed in bf16 on silicon: 0.14 ms of 1.5).
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from xetl_cpu.lowering.tiles import is_invariant, piece_along_n
 
 @record()
 class Trip:
-    """A trip of a loop whose trips have one A.
+    """An iteration of a loop whose iterations share one A.
 
     Attributes:
         is_first: whether nothing has been copied yet.
-        columns: of B and C, in all trips, or some more.
+        columns: the columns of B and C in all iterations, or some more.
     """
 
     is_first: SSAValue
     columns: Index
 
     def where_new(self, build: Builder, k: Index, most: Index) -> Builder:
-        """Where a copy is made: a longer k than it holds is copied in each trip."""
+        """Return where to copy; a k longer than the copy holds is copied each time."""
         is_long = build.compare("sgt", k, most)
         return build.when(build.insert(arith.OriOp(self.is_first, is_long)))
 
 
 def trip_of(op: BrgemmTileOp, build: Builder) -> Trip:
-    """The trip of the loop around a product that has one A."""
+    """Return the iteration of the loop around a product that shares A."""
     loop = op.parent_op()
     assert isinstance(loop, scf.ForOp)
     is_first = build.compare("eq", loop.body.block.args[0], loop.lower_bound)
@@ -49,7 +49,7 @@ def trip_of(op: BrgemmTileOp, build: Builder) -> Trip:
 
 
 def products_of_one_a(inside: Operation) -> set[BrgemmTileOp]:
-    """Products on tiles in a loop that changes neither their A nor its extents."""
+    """Return products on tiles in loops that change neither their A nor its extents."""
     products = operations_in(inside, BrgemmTileOp)
     return {op for op in products if op.blocking().uses_tiles and _has_one_a(op)}
 

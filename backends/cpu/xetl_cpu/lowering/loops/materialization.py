@@ -1,18 +1,19 @@
-"""How values are computed into a buffer; what they depend on.
+"""Computation of values into buffers, and what such values depend on.
 
-A load is evaluated where its value is read, which may be after a store that the program
-puts behind it.  Loads that a later store would change are done before the store.
+A load is computed where its value is read, which may be after a store that follows it
+in the program.  Loads that a later store would change are done before the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import remark
+from xetl.worklist import Worklist
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.reductions import reduce_rows
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, leaves, shape_of
@@ -21,11 +22,12 @@ from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_roo
 
 
 def materialize(state: State, value: SSAValue, op: Operation) -> Buffer:
-    """Compute a value in front of ``op`` into a buffer.
+    """Compute a value into a buffer in front of ``op``.
 
-    A sum over its rows that is wanted too is taken in the same loop: what is in a
-    register need not be read again. A value of an outer block is not remembered: what
-    follows a branch or a loop without trips would read what was never written.
+    If a reduction of its rows exists, the same loop computes it: elements in registers
+    need not be read again. A buffer for a value of an outer block is not recorded: code
+    behind a branch or a loop without iterations would read memory that was never
+    written.
     """
     found = state.buffers.get(value)
     if found is not None:
@@ -48,10 +50,11 @@ def materialize(state: State, value: SSAValue, op: Operation) -> Buffer:
 
 
 def materialize_cast(state: State, value: SSAValue, op: Operation) -> bool:
-    """Compute a cast of a value and the reduction of its rows in front of ``op``.
+    """Compute a cast of a value, and the reduction of its rows, in front of ``op``.
 
-    Only if nothing else reads the value (in attention, sums of probabilities and the
-    next product do): then it never stands in memory in its own, wider type.
+    This is done only if nothing else reads the value (in attention, sums of
+    probabilities and the next product read it): then memory never holds the value in
+    its wider type.
     """
     reduction, cast = _row_reduction(value), _cast(value)
     if reduction is None or cast is None or len(list(value.uses)) != 2:
@@ -69,7 +72,7 @@ def _reduce_and_keep(
     keep: tuple[SSAValue, Buffer],
     op: Operation,
 ) -> None:
-    """Reduce rows into a buffer of its own, and keep elements on the way."""
+    """Reduce rows into a new buffer, and store elements in the same loop."""
     result = reduction.results[0]
     to = state.allocate((shape_of(reduction.source)[0], 1), element_of(result))
     reduce_rows(state, reduction, reduction.source, to, op, keep=keep)
@@ -77,9 +80,9 @@ def _reduce_and_keep(
 
 
 def _cast(value: SSAValue) -> Operation | None:
-    """A cast of the value to a narrower type, in the same block, for a product.
+    """Return a cast of the value to a narrower type, for a product in the same block.
 
-    Back from there, if it is multiplied as the wider type.
+    If the product multiplies the wider type, return the cast back to that.
     """
     owner = value.owner
     for use in value.uses:
@@ -120,18 +123,19 @@ _TILE_MAKERS = (xetile.InitTileOp, xetile.UpdateTileOffsetOp)
 def snapshot_loads_before(
     state: State, writer: Operation, *, at: Operation | None = None
 ) -> None:
-    """Do now the loads that ``writer`` may change and that are still to be read.
+    """Do the pending loads that ``writer`` may change, before it.
 
-    ``at``: in front of which operation, if not of the writer itself.
+    ``at``: the operation in front of which they are done, instead of the writer.
     """
     place = writer if at is None else at
-    writers = [op for op in writer.walk() if may_write(op)]
+    together = [*state.joined, writer]
+    writers = [op for each in together for op in each.walk() if may_write(op)]
     roots = [written_root(op) for op in writers]
     block = writer.parent
     assert block is not None
     pending = state.pending_loads.get(block, [])
-    # What is not awaited now never will be: it is dropped, so that many loads and
-    # stores in one block take linear time.
+    # A load without pending readers never gets one: it is dropped, so that many loads
+    # and stores in one block take linear time.
     pending[:] = [op for op in pending if _is_awaited(state, op.results[0])]
     for op in list(pending):
         value = op.results[0]
@@ -139,65 +143,65 @@ def snapshot_loads_before(
             continue
         if not any(may_alias(tile_root(op.tile), root) for root in roots):
             continue
-        if not _is_update_in_place(state, op, writer):
+        if not _is_update_in_place(state, op, together):
             materialize(state, value, place)
 
 
 def _is_awaited(state: State, value: SSAValue) -> bool:
-    """True if a load has not been done and something not yet lowered will read it."""
+    """True if a load is not done yet, and an operation not yet lowered reads it."""
     return value not in state.buffers and any(
-        _acts(reader) for reader in _readers(state, value, None)
+        _acts(reader) for reader in _readers(state, value, ())
     )
 
 
 def _readers(
-    state: State, value: SSAValue, end: Operation | None
+    state: State, value: SSAValue, ends: Container[Operation]
 ) -> Iterator[Operation]:
-    """Who will read a value, or what is computed of it; but for ``end``."""
-    waiting, seen = [value], {value}
-    while waiting:
-        for use in waiting.pop().uses:
+    """Yield operations that will read a value or results of it, except ``ends``."""
+    waiting = Worklist([value])
+    for each in waiting:
+        for use in each.uses:
             reader = use.operation
-            # The indices of a scatter tile are read where the tile is.
+            # The indices of a scatter tile are read where the tile is accessed.
             is_done = reader in state.lowered and not isinstance(reader, _TILE_MAKERS)
-            if is_done or reader is end:
+            if is_done or reader in ends:
                 continue
             yield reader
-            results = {r for r in reader.results if r not in state.buffers} - seen
-            seen |= results
-            waiting += results
+            waiting += [r for r in reader.results if r not in state.buffers]
 
 
 def _acts(reader: Operation) -> bool:
-    """True for what is done whoever reads its results: an atomic has some, too."""
+    """True for operations with effects: an atomic has results as well."""
     return bool(reader.regions) or not reader.results or may_write(reader)
 
 
 def _is_update_in_place(
-    state: State, load: xetile.LoadTileOp | xetile.LoadGatherOp, store: Operation
+    state: State,
+    load: xetile.LoadTileOp | xetile.LoadGatherOp,
+    writers: Sequence[Operation],
 ) -> bool:
-    """``store(f(load(t)), t)``, and nobody else reads the load any more.
+    """Whether this is ``store(f(load(t)), t)``, and nothing else reads the load later.
 
-    Each element is then read right before it is written.
+    Each element is then read right before it is written, or before the first of several
+    stores.
     """
-    if not isinstance(store, xetile.StoreTileOp) or store.tile is not load.tile:
+    stores = [op for op in writers if isinstance(op, xetile.StoreTileOp)]
+    if len(stores) < len(writers) or load.tile not in [op.tile for op in stores]:
         return False
     value = load.results[0]
-    reads = [same for leaf, same in leaves(state, store.value) if leaf is value]
-    return all(reads) and _only_reader(state, value, store)
-
-
-def _only_reader(state: State, value: SSAValue, store: Operation) -> bool:
-    return not any(_acts(reader) for reader in _readers(state, value, store))
+    found = [each for op in stores for each in leaves(state, op.value)]
+    in_place = all(same for leaf, same in found if leaf is value)
+    others = _readers(state, value, writers)
+    return in_place and not any(map(_acts, others))
 
 
 def reads_elsewhere(
     state: State, value: SSAValue, own: Buffer, targets: list[Buffer]
 ) -> bool:
-    """True if writing ``value`` to ``own`` element by element could go wrong.
+    """True if writing ``value`` to ``own`` element by element may be wrong.
 
-    That is: it reads another buffer that is being assigned, or its own at other
-    elements than the one it writes.
+    It is wrong if the value reads another buffer that is being assigned, or ``own`` at
+    other elements than the one that is written.
     """
     for leaf, same_place in leaves(state, value):
         buffer = state.buffers.get(leaf)

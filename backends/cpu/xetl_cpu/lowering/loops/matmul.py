@@ -28,10 +28,10 @@ from xetl_cpu.lowering.loops.factors import (
     factor_of,
     has_bad_rows,
     may_stay,
+    of_few_panels,
     suits_tiles,
     sums_leave_l2,
 )
-from xetl_cpu.lowering.loops.few_panels import of_few_panels
 from xetl_cpu.lowering.loops.kept_copies import Trip, trip_of
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
@@ -55,7 +55,7 @@ _Way: TypeAlias = Callable[[Builder], Sequence[SSAValue] | None]
 
 
 def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
-    """Scratch for the result, in the shape the micro-kernel wants."""
+    """Return scratch for the result, in the shape that the micro-kernel needs."""
     blocking, (m, n, _) = op.blocking(), op.shape()
     shape = [blocking.rows_padded, blocking.ldc]
     element = element_attribute(blocking.arithmetic.accumulator)
@@ -63,11 +63,11 @@ def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
 
 
 def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
-    """Accumulate in scratch, chunk by chunk of k; see docs/design/0002-cpu.md."""
+    """Accumulate in scratch, in chunks of k; see docs/design/0002-cpu.md."""
     blocking, (m, n, depth) = op.blocking(), op.shape()
     op.check_width()
     starts = _starts_itself(op, blocking)
-    # Zeros are as many as are wanted: the tile may be wider by far (`grow-tiles`).
+    # Only the wanted part is cleared: the tile may be much wider (`grow-tiles`).
     is_cleared = op.acc is None and (blocking.is_skinny or blocking.is_low)
     is_new = starts or is_cleared
     result = accumulator(state, op) if is_new else _start(state, op)
@@ -75,7 +75,7 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     a = factor_of(state, op, op.a, op.trans_a is not None, build)
     b = factor_of(state, op, op.b, op.trans_b is not None, build)
     total = depth if op.count is None else build.times(op.count, depth)
-    # Where both operands are padding, the products are 0 * 0.
+    # Past the end of both operands, the products are 0 * 0.
     k = build.minimum(total, build.maximum(a.cols, b.rows))
     extents = (_clamped(build, op.rows, m), k, _clamped(build, op.cols, n))
     state.buffers[op.result] = result
@@ -110,9 +110,9 @@ class _Product:
     Attributes:
         extents: rows, k, cols.
         result: the accumulators.
-        starts: whether what is in them does not count.
+        starts: whether the accumulators hold no values yet.
         to: the user's tile, if the result goes there from registers.
-        trip: of a loop whose trips have one A, if it is in such.
+        trip: the iteration of a loop that shares A, if the product is in one.
         shares_sets: whether A is copied for the distance of its rows; None: never.
     """
 
@@ -129,7 +129,7 @@ class _Product:
     shares_sets: SSAValue | None
 
     def packs(self, build: Builder) -> SSAValue | None:
-        """Whether the program packs B for itself; None: never."""
+        """Return whether the program packs B for itself; None: never."""
         if self.op.packed is None:
             return build.constant(1, i1)
         if self.op.is_packed is None:
@@ -137,11 +137,11 @@ class _Product:
         return _not(build, self.op.is_packed)
 
     def emit(self, build: Builder, is_own: SSAValue | None) -> None:
-        """On panels for many programs, a block of rows after the other, or on its own.
+        """Emit the product by blocks of rows if A is copied, or as one block.
 
-        Where A is copied (for AMX, widened, or for its rows' distance), or sums would
-        leave L2, only what stays in L2 is of a tall tile, and all blocks have one place
-        for sums. What a program packs is packed once, for all rows.
+        If A is copied (for AMX, to widen it, or for its rows' distance), or if sums
+        would leave L2, a block of rows fits L2, and all blocks use the same memory for
+        sums. B is packed by the program once, for all rows.
         """
         if not self._is_by_blocks():
             self._emit_chunks(build, is_own)
@@ -162,7 +162,7 @@ class _Product:
         inner.add(scf.YieldOp())
 
     def _is_by_blocks(self) -> bool:
-        """Whether blocks of rows may come one after the other."""
+        """Whether blocks of rows may be computed one after the other."""
         blocking = self.blocking
         copies = blocking.uses_tiles, blocking.copies_a, self.shares_sets is not None
         is_tall = (
@@ -171,13 +171,13 @@ class _Product:
         return is_tall and self.to is not None and self.op.packed is not None
 
     def _sums_leave_l2(self) -> bool:
-        """Whether blocks of rows are wanted though A stays where it is."""
+        """Whether blocks of rows are needed although A stays in place."""
         blocking = self.blocking
         is_plain = not (blocking.uses_tiles or blocking.copies_a)
         return is_plain and sums_leave_l2(self.state.target.machine, blocking)
 
     def _rows_from(self, build: Builder, first: SSAValue, most: Index) -> _Product:
-        """The product of at most so many rows."""
+        """Return the product of at most ``most`` rows from ``first`` on."""
         a, to, (rows, k, cols) = self.a, self.to, self.extents
         assert to is not None
         some = build.minimum(build.minus(rows, first), most)
@@ -187,9 +187,9 @@ class _Product:
         return replace(self, a=a, to=to, extents=(some, k, cols), trip=None)
 
     def _emit_chunks(self, build: Builder, is_own: SSAValue | None) -> None:
-        """Chunk by chunk of k."""
+        """Emit the product in chunks of k."""
         k, most = self.extents[1], self._most(build)
-        # Zeros have to be written, too: one chunk of nothing where there is no k.
+        # Zeros have to be written, too: if k is 0, one empty chunk runs.
         loop = build.for_loop(0, build.maximum(k, 1) if self.starts else k, most)
         inner = Builder.at_end(loop.body.block)
         at = loop.body.block.args[0]
@@ -206,11 +206,11 @@ class _Product:
         inner.add(scf.YieldOp())
 
     def _columns(self) -> Index:
-        """That meet this A, in all trips of a loop that has one."""
+        """Return the columns that use this A, in all iterations of its loop."""
         return self.extents[2] if self.trip is None else self.trip.columns
 
     def _most(self, build: Builder) -> Index:
-        """How long a chunk is: what the program packs has to stay in its cache."""
+        """Return the length of chunks: what the program packs has to stay in cache."""
         op, blocking, k = self.op, self.blocking, self.extents[1]
         may_run = may_stay(blocking, self.a) or self._is_by_blocks()
         if op.packed is None or not may_run:
@@ -230,7 +230,7 @@ def _not(build: Builder, condition: SSAValue) -> SSAValue:
 
 
 def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
-    """How much of k is done before C is updated, where nothing is packed."""
+    """Return the run of k before C is updated, if nothing is packed."""
     at_once, usual = blocking.all_at_once, blocking.run
     if isinstance(k, int):
         return at_once if k <= at_once else usual
@@ -238,13 +238,13 @@ def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
 
 
 def _starts_itself(op: BrgemmTileOp, blocking: Blocking) -> bool:
-    """Whether the first chunk of k need not find zeros to add to."""
+    """Whether the first chunk of k overwrites the accumulators."""
     streams = blocking.is_skinny or blocking.is_low
     return op.acc is None and not blocking.is_called and not streams
 
 
 def _start(state: State, op: BrgemmTileOp) -> Buffer:
-    """The buffer with the initial accumulator in it."""
+    """Return the buffer with the initial accumulator in it."""
     if op.acc is not None:
         carried = state.buffers.get(op.acc)
         if carried is not None and op.acc in state.in_place:
@@ -270,8 +270,8 @@ class _Chunk(_Product):
     """One chunk of k: its packing and its block GEMM.
 
     Attributes:
-        at: where in k it begins; ``following``: where the next one does.
-        most: how long it may be.
+        at: where the chunk starts along k; ``following``: where the next one starts.
+        most: the maximum length of chunks.
         is_own: whether the program packs B for itself; None: never.
     """
 
@@ -283,11 +283,11 @@ class _Chunk(_Product):
     is_own: SSAValue | None
 
     def multiply(self) -> None:
-        """On A in place where its memory allows, else on a copy.
+        """Multiply A in place if its memory allows it, else a copy.
 
-        What a program packs of B for tiles has to stay in its cache until the strips
-        meet it, whatever the width of the task that A is copied for: some columns
-        after the others.
+        The part of B that a program packs for AMX tiles has to stay in its cache until
+        the strips of A read it, however wide the task is: so columns are processed in
+        parts.
         """
         most = self._columns_at_once()
         if most is None:
@@ -301,7 +301,7 @@ class _Chunk(_Product):
         inner.add(scf.YieldOp())
 
     def _columns_at_once(self) -> Index | None:
-        """How many columns are packed and multiplied at once; None: all."""
+        """Return how many columns are packed and multiplied at once; None: all."""
         build, blocking, (_, _, cols) = self.build, self.blocking, self.extents
         most = blocking.packed_columns
         if self.is_own is None or not blocking.uses_tiles or blocking.block_n <= most:
@@ -311,7 +311,7 @@ class _Chunk(_Product):
         return build.maximum(build.select(self.is_own, most, cols), 1)
 
     def _columns_from(self, build: Builder, first: SSAValue, most: Index) -> _Chunk:
-        """The product of at most so many columns."""
+        """Return the product of at most ``most`` columns from ``first`` on."""
         b, to, (rows, k, cols) = self.b, self.to, self.extents
         left = build.maximum(build.minus(b.cols, first), 0)
         b = replace(b, col=build.plus(b.col, first), cols=left)
@@ -331,7 +331,7 @@ class _Chunk(_Product):
     def _multiply_columns(
         self, panels: Sequence[SSAValue], place: Sequence[SSAValue]
     ) -> None:
-        """The block GEMM of ``panels`` of B; ``place``: where A is."""
+        """Emit the block GEMM of ``panels`` of B; ``place``: where A is."""
         build, (rows, _, cols) = self.build, self.extents
         extents = map(build.index, (rows, self._padded_length(build)))
         blocks = build.index(build.ceil_divided(cols, self.blocking.nr))
@@ -346,7 +346,7 @@ class _Chunk(_Product):
         build.add(gemm)
 
     def _output(self) -> Output | None:
-        """The user's tile, for the last chunk."""
+        """Return the user's tile, which the last chunk is stored to."""
         build, to, (_, k, cols) = self.build, self.to, self.extents
         if to is None:
             return None
@@ -355,9 +355,9 @@ class _Chunk(_Product):
         return Output(to.matrix.memref, *place, is_last)
 
     def _later(self) -> Later | None:
-        """The next chunk of B's tile, or the first one of the tile beside it.
+        """Return the next chunk of B's tile; after the last one, that of the next tile.
 
-        Where a loop goes on adding, what follows is rather the tile below.
+        If a loop adds more products, the tile below follows instead.
         """
         b, build, following = self.b, self.build, self.following
         matrix, col = b.matrix, b.col
@@ -373,11 +373,11 @@ class _Chunk(_Product):
         return Later(matrix.memref, *place, self.is_own)
 
     def _padded_length(self, build: Builder) -> Index:
-        """The length in whole steps: what is packed has zeros behind its end."""
+        """Return the length in whole steps: packed memory has zeros behind its end."""
         return build.rounded_up(self.length, self.blocking.k_step)
 
     def _panels(self) -> Sequence[SSAValue]:
-        """Panels of this chunk of B: memory, where in it they start, their distance."""
+        """Return panels of this chunk of B: memory, offset of the first, distance."""
         if self.is_own is None:
             return self._packed_b(self.build)
         if self.op.packed is None:
@@ -386,7 +386,7 @@ class _Chunk(_Product):
         return _either(self.build, self.is_own, ways, self.op.packed.type)
 
     def _pack_b(self, build: Builder) -> list[SSAValue]:
-        """In per-thread scratch."""
+        """Pack the chunk to per-thread scratch."""
         b, blocking = self.b, self.blocking
         stride = blocking.panel_elements(blocking.chunk)
         panels = blocking.panels
@@ -400,7 +400,7 @@ class _Chunk(_Product):
         return [to, build.index(0), build.index(stride)]
 
     def _packed_b(self, build: Builder) -> list[SSAValue]:
-        """In what was packed for many programs."""
+        """Return the chunk in memory that was packed for many programs."""
         blocking, op = self.blocking, self.op
         assert op.packed is not None
         assert op.packed_panel is not None
@@ -411,7 +411,7 @@ class _Chunk(_Product):
         return [op.packed, build.index(build.plus(first, skip)), op.panel_stride]
 
     def _place_of_a(self) -> Sequence[SSAValue]:
-        """Where this chunk of A begins: memory, row, column."""
+        """Return where this chunk of A starts: memory, row, column."""
         blocking = self.blocking
         if not may_stay(blocking, self.a):
             return self._copy_a(self.build)
@@ -427,7 +427,7 @@ class _Chunk(_Product):
         return [a.matrix.memref, build.index(a.row), build.index(k0)]
 
     def _is_whole(self) -> SSAValue:
-        """Whether all that is read of A exists, in whole steps, and lies well."""
+        """Return whether all rows and whole steps of A exist, at suitable addresses."""
         a, build, blocking = self.a, self.build, self.blocking
         facts = [
             build.compare("sge", a.rows, self._padded_rows(build)),
@@ -465,12 +465,12 @@ class _Chunk(_Product):
         return [to, self.build.index(0), self.build.index(0)]
 
     def _valid(self, extent: Index) -> Index:
-        """How much of an extent of k lies in this chunk."""
+        """Return how much of an extent of k is in this chunk."""
         there = self.build.maximum(self.build.minus(extent, self.at), 0)
         return self.build.minimum(there, self.length)
 
     def _padded_rows(self, build: Builder) -> Index:
-        """Of A: a micro-kernel may ask for more than there are."""
+        """Return the rows of A that the micro-kernel reads, perhaps more than exist."""
         rows, least = self.extents[0], self.blocking.least_rows
         return rows if least == 1 else build.maximum(rows, least)
 
@@ -485,9 +485,9 @@ def _either(
     ways: tuple[_Way, _Way],
     type_: Attribute | None = None,
 ) -> Sequence[SSAValue]:
-    """What the first way gives ``if condition``, and ``else`` the second.
+    """Emit the first way under ``if condition`` and the second under ``else``.
 
-    ``type_``: of the first value, a memref, whatever its type is there.
+    ``type_``: the type that the first value, a memref, is cast to.
     """
     blocks, values = [Block(), Block()], list[SSAValue]()
     for block, way in zip(blocks, ways, strict=True):

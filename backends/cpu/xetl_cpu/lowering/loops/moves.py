@@ -1,4 +1,4 @@
-"""Elements at other places: parts of rows, and rows or their elements in turn.
+"""Rules that move elements: slices, and interleaved rows or elements.
 
 Before: ``%r = vector.interleave %a, %b``, read from column %c on
 After:  the same columns from %c / 2 on of %a and of %b, and a shuffle
@@ -20,7 +20,7 @@ from xetl_cpu.lowering.loops.state import shape_of
 
 
 def _interleave(ev: Evaluator, op: vector.InterleaveOp, at: At) -> SSAValue:
-    """Half as many elements of each side; of one column those whose turn it is."""
+    """Shuffle half as many elements of both sides, or select from a single column."""
     build, lanes, multiple = ev.place(at), at.lanes, ev.multiple_of(at.col)
     half = _place(ev, at.col, ("half",), lambda b, col: b.divided(col, 2))
     if lanes == 1 or at.axis != COLUMNS:
@@ -42,7 +42,7 @@ def _interleave(ev: Evaluator, op: vector.InterleaveOp, at: At) -> SSAValue:
 
 
 def _rows_in_turn(ev: Evaluator, op: vector.ShuffleOp, at: At) -> SSAValue:
-    """Rows of two sides in turn: of both the row, and the one whose turn it is."""
+    """Select rows from two sides in turn, by the parity of the row."""
     if at.axis != COLUMNS and at.lanes > 1:
         return _one_by_one(ev, op.result, at)
     half = _place(ev, at.row, ("half",), lambda b, row: b.divided(row, 2))
@@ -53,12 +53,12 @@ def _rows_in_turn(ev: Evaluator, op: vector.ShuffleOp, at: At) -> SSAValue:
 
 
 def in_turn(rows: int) -> tuple[int, ...]:
-    """The mask of a shuffle that takes rows of both sides in turn."""
+    """Return the mask of a shuffle that takes rows of both sides in turn."""
     return tuple(n // 2 + n % 2 * rows for n in range(2 * rows))
 
 
 def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
-    """All elements between the first and the last, of which each n-th is taken."""
+    """Load all elements between the first and the last, and take every n-th."""
     (top, left), (down, step) = (0, *op.offsets)[-2:], (1, *op.strides)[-2:]
     lanes, build = at.lanes, ev.place(at)
 
@@ -77,7 +77,7 @@ def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
     for first in range(base, base + step * lanes, lanes):
         col = place(at.col, step, first)
         if shape_of(op.result)[1] % lanes and first > base:
-            # Past the end is nothing to be read, not even as any value.
+            # Nothing may be read past the end, not even to be ignored.
             col = _place(ev, col, ("last", last), lambda b, n: b.minimum(n, last))
         elif multiple is not None and isinstance(col, SSAValue):
             ev.multiples[col] = gcd(multiple * step, first)
@@ -89,7 +89,7 @@ def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
 def each_nth(
     build: Builder, parts: Sequence[SSAValue], lanes: int, offset: int
 ) -> SSAValue:
-    """From ``offset`` on, an element each of as many as there are ``parts``."""
+    """Take every n-th lane from ``offset`` on, where n is the number of ``parts``."""
     step, found = len(parts), parts[0]
     for number, part in enumerate(parts[1:], 1):
         order = [-1] * lanes  # of the two: later parts bring the rest
@@ -104,7 +104,7 @@ def each_nth(
 
 
 def backwards(build: Builder, value: SSAValue) -> SSAValue:
-    """The lanes of a vector in reverse order."""
+    """Return the lanes of a vector in reverse order."""
     mask = list(reversed(range(vector_type(value).get_shape()[0])))
     return build.insert(vector.ShuffleOp(value, value, mask=mask))
 
@@ -115,7 +115,7 @@ def _place(
     key: tuple[object, ...],
     make: Callable[[Builder, Index], Index],
 ) -> Index:
-    """A row or column that follows from one of the nest, computed once."""
+    """Compute a row or column from one of the nest, once for each key."""
     known = (*key, id(index))
     if known in ev.memo:
         return ev.memo[known]
@@ -128,10 +128,10 @@ def _place(
 def _columns(
     ev: Evaluator, value: SSAValue, at: At, base: int, ratio: tuple[int, int]
 ) -> SSAValue:
-    """Elements of a source, of which ``base`` is at the result's column 0.
+    """Evaluate elements of a source, whose column ``base`` is the result's column 0.
 
-    ``ratio``: columns of the result to those of the source. Where loads end and start
-    is noted for the result.
+    ``ratio``: columns of the result to columns of the source. Limits and starts of
+    loads are recorded in columns of the result.
     """
     limits, starts = ev.limits, ev.starts
     ev.limits, ev.starts = {}, {}
@@ -150,7 +150,7 @@ def _columns(
 
 
 def _one_by_one(ev: Evaluator, value: SSAValue, at: At) -> SSAValue:
-    """Lanes whose sources lie apart; past the end the last one is repeated."""
+    """Load lanes one by one if sources are apart; past the end, repeat the last."""
     dim = 1 if at.axis == COLUMNS else 0
     start, most, found = (
         (at.row, at.col)[dim],

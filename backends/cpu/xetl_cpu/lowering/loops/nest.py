@@ -1,8 +1,8 @@
-"""Loop nests over a rank-2 value, and where in them code belongs.
+"""Loop nests over a rank-2 value, and places for code in them.
 
 A nest has three places: before it (0), in its outer loop (1), in its inner loop (2).
-Code goes to the shallowest place where the coordinates it depends on exist, so a
-row's mean is loaded once for the row and a constant once for all.
+Code goes to the outermost place where the coordinates it depends on exist: a row's mean
+is loaded once for the row, and a constant once for all rows.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from xetl.ir.builder import Builder
 from xetl.records import record
 
 COLUMNS = 1
-"""The axis along which consecutive lanes lie in a row."""
+"""The axis along which consecutive lanes are in one row."""
 
 
 @record()
 class At:
-    """Elements from (row, col) on, along ``axis``; ``lanes`` of them.
+    """``lanes`` elements from (row, col) on, along ``axis``.
 
-    ``block``: where the first row of a block of ``lanes`` rows starts that this one is
-    the ``nth`` of, if all of them are evaluated, in this nest.
+    ``block``: the start of the first row of a block of ``lanes`` rows, if the nest
+    evaluates all rows of the block; this row is the ``nth`` of them.
     """
 
     row: Index
@@ -37,22 +37,17 @@ class At:
     block: tuple[Index, Index] | None = None
     nth: int = 0
 
-    @property
-    def across(self) -> Index:
-        """The coordinate that all lanes share."""
-        return self.row if self.axis == COLUMNS else self.col
-
     def moved(self, row: Index, col: Index) -> At:
-        """The same lanes from elsewhere."""
+        """Return the same lanes at another place."""
         return At(row, col, self.axis, self.lanes)
 
     def transposed(self) -> At:
-        """Where these elements are in the transposed value."""
+        """Return the place of these elements in the transposed value."""
         block = self.block and (self.block[1], self.block[0])
         return At(self.col, self.row, 1 - self.axis, self.lanes, block, self.nth)
 
     def key(self) -> tuple[object, ...]:
-        """Equal for equal elements."""
+        """Return a key that is equal for equal elements."""
         row = self.row if isinstance(self.row, int) else id(self.row)
         col = self.col if isinstance(self.col, int) else id(self.col)
         return (row, col, self.axis, self.lanes)
@@ -60,14 +55,14 @@ class At:
 
 @record()
 class Nest:
-    """An outer loop (left out when it has one trip) around an inner one.
+    """An outer loop (left out if it has one iteration) around an inner one.
 
     Attributes:
         outer: the outer coordinate.
         inner: the inner coordinate.
         loop: the inner loop, without terminator until `close`.
         outer_loop: the outer loop, if there is one.
-        before: the nest whose inner loop this one's goes on from.
+        before: the nest whose inner loop this inner loop continues.
         guard: the condition around the inner loop, if there is one.
     """
 
@@ -81,18 +76,18 @@ class Nest:
     guard: scf.IfOp | None = None
 
     def level(self, *coordinates: Index) -> int:
-        """The shallowest place where all coordinates exist."""
+        """Return the outermost place where all coordinates exist."""
         return max(
             (self.levels.get(c, 0) for c in coordinates if isinstance(c, SSAValue)),
             default=0,
         )
 
     def at(self, *coordinates: Index) -> Builder:
-        """The builder of that place."""
+        """Return the builder at the outermost place where all coordinates exist."""
         return self.places[self.level(*coordinates)]
 
     def computed(self, make: Callable[..., Index], *coordinates: Index) -> Index:
-        """What ``make`` computes of coordinates, as far out as possible."""
+        """Compute ``make`` of coordinates as far out as possible."""
         level = self.level(*coordinates)
         found = make(self.places[level], *coordinates)
         if isinstance(found, SSAValue) and found not in self.levels:
@@ -100,7 +95,7 @@ class Nest:
         return found
 
     def plus(self, left: Index, right: Index) -> Index:
-        """Left + right, computed as far out as possible."""
+        """Return left + right, computed as far out as possible."""
         return self.computed(Builder.plus, left, right)
 
     @property
@@ -110,20 +105,20 @@ class Nest:
 
     @property
     def results(self) -> Sequence[SSAValue]:
-        """What the inner loops leave: a rest may have gone on with the first ones."""
+        """Return the results of the inner loops; a rest may continue only some."""
         before = () if self.before is None else self.before.results
         return (*self.loop.results, *before[len(self.loop.results) :])
 
     def end_inner(self, values: Sequence[SSAValue]) -> None:
-        """End the inner loop with what its next trip carries."""
+        """End the inner loop with the values that its next iteration carries."""
         self.loop.body.block.add_op(scf.YieldOp(*values))
 
     def after(self) -> Builder:
-        """Behind the inner loop, inside the outer one; call it when both are done."""
+        """Return the builder behind the finished inner loop, in the outer one."""
         return Builder.after(self.guard or self.loop)
 
     def close(self, *values: SSAValue) -> Sequence[SSAValue]:
-        """End both loops; returns the results of the inner one."""
+        """End both loops; return the results of the inner one."""
         self.end_inner(values)
         self.end_outer()
         return self.loop.results
@@ -134,9 +129,10 @@ class Nest:
             self.outer_loop.body.block.add_op(scf.YieldOp())
 
     def lead(self, start: Index, step: int, carried: int) -> Nest:
-        """An inner loop in front of this one, which then begins at ``start``.
+        """Insert an inner loop before this one, which then starts at ``start``.
 
-        ``carried``: this one goes on with so many of its results, as its first ones.
+        ``carried``: how many of its results this loop continues with, as its first
+        ones.
         """
         main = self.loop
         stop = Builder.before(main).minimum(main.upper_bound, start)
@@ -155,14 +151,14 @@ class Nest:
         carried: int,
         where: Builder | None = None,
     ) -> Nest:
-        """A second inner loop, behind this one, that goes on from ``start``.
+        """Insert a second inner loop behind this one, which continues from ``start``.
 
-        ``carried``: it goes on with so many of the results, the first ones.
-        ``where``: the place for it, which is reached only where there is a rest.
+        ``carried``: how many of the first results it continues with.
+        ``where``: the place for it, which is reached only if there is a rest.
         """
         build, guard = where or self.after(), None
         if not carried and where is None:
-            # What masks need is computed where there is a rest.
+            # Code for masks runs only if there is a rest.
             last = scf.YieldOp()
             is_rest = build.compare("slt", start, end)
             guard = scf.IfOp(is_rest, [], Region(Block([last])))
@@ -174,7 +170,7 @@ class Nest:
         return rest
 
     def _beside(self, outside: Builder, loop: scf.ForOp, before: Nest | None) -> Nest:
-        """The nest of another inner loop in the same outer one."""
+        """Return the nest of another inner loop in the same outer loop."""
         places = (outside, Builder.before(loop), Builder.at_end(loop.body.block))
         column = loop.body.block.args[0]
         levels = {k: v for k, v in self.levels.items() if v < 2}
@@ -190,9 +186,9 @@ def open_nest(
     inits: Sequence[SSAValue] = (),
     rows_at_once: int = 1,
 ) -> Nest:
-    """Loops over outer x inner in front of ``op``; the inner one moves by ``step``.
+    """Build loops over outer x inner in front of ``op``; the inner one has ``step``.
 
-    ``inits``: what the inner loop carries; started anew in each outer trip.
+    ``inits``: initial values of the inner loop, for each outer iteration.
     ``rows_at_once``: the step of the outer loop.
     """
     start = Builder.before(op)
@@ -201,7 +197,7 @@ def open_nest(
     if outer == rows_at_once:
         loop = start.for_loop(first, end, by, inits)
         outside = Builder.before(loop)
-        # No outer loop: what belongs there stands before the inner one.
+        # Without an outer loop, its code is before the inner one.
         places = (outside, outside, Builder.at_end(loop.body.block))
         outer_loop, row = None, 0
     else:
@@ -220,17 +216,17 @@ def open_nest(
 
 
 def splat(build: Builder, scalar: SSAValue, lanes: int) -> SSAValue:
-    """A vector with the scalar in every lane; the scalar itself for one lane."""
+    """Return a vector with the scalar in every lane; the scalar itself for one lane."""
     if lanes == 1:
         return scalar
     return build.insert(vector.BroadcastOp(scalar, row_type(scalar.type, lanes)))
 
 
 def lane_mask(build: Builder, limit: Index, lanes: int) -> SSAValue:
-    """Lanes below ``limit``."""
+    """Return a mask of the lanes below ``limit``."""
     return build.insert(vector.CreateMaskOp([build.index(limit)], row_type(i1, lanes)))
 
 
 def lane_numbers(build: Builder, lanes: int) -> SSAValue:
-    """0, 1, 2, ... as an index vector."""
+    """Return 0, 1, 2, ... as an index vector."""
     return build.insert(vector.StepOp(row_type(IndexType(), lanes)))

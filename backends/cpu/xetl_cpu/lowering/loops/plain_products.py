@@ -1,7 +1,7 @@
-"""Products that need no packed operands.
+"""Products without packed operands.
 
-Element types that no micro-kernel takes are multiplied by plain loops; products of a
-few rows read B where it is, if strides and types allow it.
+Element types without a micro-kernel are multiplied by plain loops. Products of few rows
+read B in place, if strides and types allow it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xetl_cpu.microkernels.blocking import Blocking
 
 
 def lower_mma(state: State, op: TileMmaOp) -> None:
-    """Element types without a micro-kernel: rows of C as sums of rows of B."""
+    """Multiply types without a micro-kernel: rows of C are sums of rows of B."""
     m, n = shape_of(op.result)
     a, b = (materialize(state, value, op) for value in (op.a, op.b))
     element = element_of(op.result)
@@ -37,9 +37,10 @@ def lower_mma(state: State, op: TileMmaOp) -> None:
 def _accumulate(
     state: State, op: TileMmaOp, a: Buffer, b: Buffer, c: Buffer, depth: int
 ) -> None:
-    """C[i, :] += A[i, k] * B[k, :] for each i, k.
+    """Compute C[i, :] += A[i, k] * B[k, :] for each i, k.
 
-    A single column has no room for a vector in each row: one element at a time.
+    A single column is processed one element at a time, because its rows have no room
+    for a vector.
     """
     m, n = c.shape
     lanes = 1 if c.is_column else state.lanes
@@ -69,7 +70,7 @@ def _accumulate(
 def _widened(
     ev: Evaluator, value: SSAValue, buffer: Buffer, at: At, op: TileMmaOp, sign: str
 ) -> SSAValue:
-    """An operand's elements in the type of the accumulator."""
+    """Return an operand's elements in the type of the accumulator."""
     read = ev.read(buffer, element_of(value), at)
     to = element_of(op.result)
     if element_of(value) == to:
@@ -83,7 +84,7 @@ def _widened(
 
 
 def zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
-    """A value of zeros in the shape of the result."""
+    """Return a value of zeros in the shape of the result."""
     type_ = vector_type(op.result)
     splat = arith.ConstantOp.splat(0, type_)
     Builder.before(op).add(splat)
@@ -92,7 +93,7 @@ def zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
 
 
 def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
-    """Whether strides and types allow to leave both operands where they are."""
+    """Whether strides and types allow both operands to stay in place."""
     if not a.matrix.is_contiguous():
         return False
     if not (blocking.is_skinny or blocking.is_low):
@@ -104,7 +105,7 @@ def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
 def all_exist(
     build: Builder, a: Factor, b: Factor, extents: tuple[Index, ...]
 ) -> SSAValue:
-    """Whether all of both operands is there: nothing of (rows, k, cols) is padding."""
+    """Return whether no element of (rows, k, cols) in both operands is padding."""
     rows, k, cols = extents
     pairs = ((a.rows, rows), (a.cols, k), (b.rows, k), (b.cols, cols))
     tests = [build.compare("sge", have, wanted) for have, wanted in pairs]
@@ -119,7 +120,7 @@ def multiply_in_place(
     extents: tuple[Index, ...],
     result: Buffer,
 ) -> None:
-    """The whole product in one call."""
+    """Emit the whole product as one operation."""
     rows, k, cols = extents
     left = [a.matrix.memref, *map(build.index, (a.row, a.col, rows, k))]
     height, width = build.plus(b.row, b.rows), build.plus(b.col, b.cols)
@@ -131,7 +132,7 @@ def multiply_in_place(
 def clear(
     build: Builder, blocking: Blocking, result: Buffer, extents: tuple[Index, ...]
 ) -> None:
-    """Set rows of the accumulators to zero, up to the end of a vector."""
+    """Set rows of the accumulators to zero, up to a whole number of vectors."""
     element = element_attribute(blocking.arithmetic.accumulator)
     type_, (rows, _, cols) = VectorType(element, [blocking.lanes]), extents
     zero = build.insert(arith.ConstantOp.splat(0, type_))

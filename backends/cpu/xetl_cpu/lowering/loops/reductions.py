@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import gcd, inf, nan
+from functools import partial
+from math import gcd
 from operator import add, mul, pos, sub
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, VectorType, f32
+from xdsl.dialects.builtin import VectorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.codegen.types import byte_width
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, integer_width, is_vector, vector_type
 from xetl.dialects.literals import splat_value
-from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
+from xetl.dialects.reduction_kinds import operation_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
+from xetl.worklist import Worklist
+from xetl_cpu.lowering.loops.chunks import Chunks, chunk_at, put
+from xetl_cpu.lowering.loops.combine import CHOICES, Combine
 from xetl_cpu.lowering.loops.evaluator import Evaluator, constant_op
+from xetl_cpu.lowering.loops.joint_reductions import joint_reductions
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
+from xetl_cpu.lowering.loops.runs import bounds_of
 from xetl_cpu.lowering.loops.state import (
     UNROLL,
     Buffer,
@@ -31,10 +38,10 @@ from xetl_cpu.lowering.loops.state import (
 from xetl_cpu.lowering.loops.stores import alignment, write
 
 _LONG = 16
-"""Vectors of a row that outweigh the reduction across the lanes at its end."""
+"""Vectors of a row that outweigh the reduction across lanes at the row's end."""
 
 _DEEPEST = 8
-"""Operations between a load and a sum, through which its padding is followed."""
+"""Operations between a load and a sum, at most, to follow the load's padding."""
 
 _ON_PADDING: dict[type[Operation], Callable[..., float]] = {
     **dict.fromkeys((arith.MulfOp, arith.MuliOp), mul),
@@ -59,7 +66,7 @@ def reduce_tile(state: State, op: xetile.TileReduceOp) -> None:
 
 
 def _stand_in(state: State, op: xetile.TileReduceOp, partial: Buffer) -> SSAValue:
-    """A value that means a buffer: the partial result of a reduction to one element."""
+    """Return a value for a buffer: the partial result of a reduction."""
     element = element_of(op.source)
     zero = Builder.before(op).insert(constant_op(element, 0, 1))
     value = vector.BroadcastOp(zero, VectorType(element, list(partial.shape)))
@@ -68,7 +75,7 @@ def _stand_in(state: State, op: xetile.TileReduceOp, partial: Buffer) -> SSAValu
 
 
 def _as_row(state: State, op: xetile.TileReduceOp, column: SSAValue) -> SSAValue:
-    """A column's elements as a row."""
+    """Return a column's elements as a row."""
     shape = [1, shape_of(column)[0]]
     row = vector.ShapeCastOp(column, VectorType(element_of(column), shape))
     Builder.before(op).add(row)
@@ -98,9 +105,9 @@ def _reduce(
 
 
 def accumulated(have: SSAValue, value: SSAValue) -> SSAValue | None:
-    """What is reduced down columns, if ``value`` is that combined with ``have``.
+    """Return the reduction of columns that ``value`` combines with ``have``, or None.
 
-    And if nobody else reads these: then the columns may be added to ``have`` itself.
+    Both must have no other readers: then the columns may be added to ``have`` in place.
     """
     op = value.owner
     if not isinstance(op, Operation) or len(op.operands) != 2:
@@ -129,65 +136,127 @@ def reduce_rows(
     place: Operation,
     keep: tuple[SSAValue, Buffer] | None = None,
 ) -> None:
-    """Each row: vectors of partial results, then across the lanes.
+    """Reduce each row: first to vectors of partial results, then across the lanes.
 
-    ``keep``: the source, or what is computed of each of its elements, and a buffer that
-    gets it on the way. ``place``: where the code goes.
+    ``keep``: the source, or a value of each of its elements, and a buffer that gets it
+    in the same loop. ``place``: where the code is inserted.
     """
     rows, cols = shape_of(source)
     state = state.for_columns(cols)
     lanes = state.lanes
-    combine = Combine(op.kind.data, element_of(source))
+    kept, buffer = keep or (None, None)
     at_once, ways = _at_once(state, op, source, keeps=keep is not None)
+    found = [_reduction(op, source, to, place, lanes)]
+    if at_once == 1 and source is op.source:
+        found += _others(state, op, place, kept)
+        ways = _fitting(state, found, ways)
+    starts = [each for reduction in found for each in reduction.begins]
     is_ragged = cols % lanes != 0
-    identity, *begins = [
-        Builder.before(place).insert(constant_op(combine.element, each, lanes))
-        for each in (combine.identity(), *combine.begins())
-    ]
 
     def body(ev: Evaluator, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        build, partial = ev.nest.places[2], list(carried)
-        for number in range(len(carried) // len(begins)):
+        build, sums = ev.nest.places[2], list(carried)
+        for number in range(len(carried) // len(starts)):
             nth, row_of_trip = divmod(number, at_once)
             row = ev.nest.plus(ev.nest.outer, row_of_trip)
             col = ev.nest.plus(ev.nest.inner, nth * lanes)
             at = At(row, col, COLUMNS, lanes)
-            value = ev.eval(source, at)
-            if keep is not None:
-                kept, buffer = keep
-                put(ev, ev.eval(kept, at), buffer, at)
-            value = combine.widen(build, value)
-            if ev.stop is not None or (is_ragged and not ev.whole):
-                end = cols if ev.stop is None else ev.stop
-                mask = lane_mask(build, build.minus(end, col), lanes)
-                value = build.insert(arith.SelectOp(mask, value, identity))
-            first = nth * len(begins) * at_once + row_of_trip
-            mine = slice(first, first + len(begins) * at_once, at_once)
-            partial[mine] = combine.onto(build, partial[mine], value)
-        return partial
+            first = nth * len(starts) * at_once + row_of_trip
+            # Behind a lead, vectors do not end at the end of the tile.
+            crosses = (is_ragged or ev.shifted) and not ev.whole
+            for each in found:
+                value = ev.eval(each.source, at)
+                if kept is not None and buffer is not None and each is found[0]:
+                    put(ev, ev.eval(kept, at), buffer, at)
+                value = each.combine.widen(build, value)
+                if ev.stop is not None or crosses:
+                    end = cols if ev.stop is None else ev.stop
+                    mask = lane_mask(build, build.minus(end, col), lanes)
+                    value = build.insert(arith.SelectOp(mask, value, each.identity))
+                mine = slice(first, first + len(each.begins) * at_once, at_once)
+                sums[mine] = each.combine.onto(build, sums[mine], value)
+                first += len(each.begins) * at_once
+        return sums
 
     limit = cols if cols % (lanes * ways) else None
-    ends = keep is None and _ends_with_loads(state, source, combine.identity())
-    inits = [each for each in begins for _ in range(at_once)] * ways
-
-    def finish(nest: Nest) -> None:
-        build, count = nest.after(), len(begins) * at_once
-        groups = [nest.results[n : n + count] for n in range(0, len(inits), count)]
-        each_row = [group[row::at_once] for group in groups for row in range(at_once)]
-        found = [combine.found(build, have) for have in each_row]
-        of_rows = _finish_row if at_once == 1 else _finish_rows
-        of_rows(build, nest.outer, combine, found, to)
-
+    ends = keep is None and all(
+        _ends_with_loads(state, each.source, each.combine.identity()) for each in found
+    )
+    inits = [each for each in starts for _ in range(at_once)] * ways
     lead = _to_alignment(state, source, place) if ends and at_once == 1 else 0
     how = limit, inits, at_once, ends, lead
-    over_chunks(state, place, (rows, cols), body, *how, finish=finish, each=len(begins))
+    finish = partial(_finish, found, ways, at_once)
+    each = len(starts)
+    Chunks(state, place, (rows, cols), body, *how, finish=finish, each=each).emit()
+
+
+@record()
+class _Reduction:
+    """A reduction in a loop: its source, its initial values, its result's buffer."""
+
+    source: SSAValue
+    to: Buffer
+    combine: Combine
+    identity: SSAValue
+    begins: list[SSAValue]
+
+
+def _reduction(
+    op: xetile.TileReduceOp, source: SSAValue, to: Buffer, place: Operation, lanes: int
+) -> _Reduction:
+    build, combine = Builder.before(place), Combine(op.kind.data, element_of(source))
+    identity, *begins = [
+        build.insert(constant_op(combine.element, each, lanes))
+        for each in (combine.identity(), *combine.begins())
+    ]
+    return _Reduction(source, to, combine, identity, begins)
+
+
+def _others(
+    state: State, op: xetile.TileReduceOp, place: Operation, kept: SSAValue | None
+) -> list[_Reduction]:
+    """Return the reductions that the loop of ``op`` does as well."""
+    found = list[_Reduction]()
+    for other in joint_reductions(state, op, place, kept):
+        remark(other, "loop", "in the pass of another reduction")
+        to = state.allocate((shape_of(op.source)[0], 1), element_of(other.source))
+        state.buffers[other.results[0]] = to
+        found.append(_reduction(other, other.source, to, place, state.lanes))
+    return found
+
+
+def _fitting(state: State, found: Sequence[_Reduction], ways: int) -> int:
+    """Return fewer vectors at once, if several reductions would not fit registers."""
+    width = max(byte_width(each.combine.element) for each in found)
+    registers = -(-state.lanes * width // state.target.vector_bytes)
+    carried = registers * sum(len(each.begins) for each in found)
+    most = state.target.vector_registers * 3 // 4
+    while len(found) > 1 and ways > 1 and ways * carried > most:
+        ways //= 2
+    return ways
+
+
+def _finish(found: Sequence[_Reduction], ways: int, at_once: int, nest: Nest) -> None:
+    """Combine the partial results of each reduction behind the inner loop."""
+    build, first = nest.after(), 0
+    count = at_once * sum(len(each.begins) for each in found)
+    for each in found:
+        end = first + len(each.begins) * at_once
+        groups = [nest.results[n * count :][first:end] for n in range(ways)]
+        partial = [
+            each.combine.found(build, group[row::at_once])
+            for group in groups
+            for row in range(at_once)
+        ]
+        of_rows = _finish_row if at_once == 1 else _finish_rows
+        of_rows(build, nest.outer, each.combine, partial, each.to)
+        first = end
 
 
 def _to_alignment(state: State, value: SSAValue, place: Operation) -> Index:
-    """Columns in front of the first vector of what is loaded that is aligned.
+    """Return how many columns are before the first aligned vector of loaded rows.
 
-    Others cross two lines each: of NumPy's arrays L2 gives 90 GB/s, so it gives 158
-    (Granite Rapids, 64 x 1024 in f32, loops in C).
+    Unaligned vectors cross two lines each: from NumPy's arrays L2 reads 90 GB/s,
+    aligned 158 (Granite Rapids, 64 x 1024 in f32, loops in C).
     """
     for leaf, _ in leaves(state, value):
         if isinstance(leaf.owner, xetile.LoadTileOp):
@@ -201,27 +270,41 @@ def _to_alignment(state: State, value: SSAValue, place: Operation) -> Index:
 def _at_once(
     state: State, op: xetile.TileReduceOp, source: SSAValue, *, keeps: bool
 ) -> tuple[int, int]:
-    """How many rows, and how many vectors of each, a trip of the loop takes.
+    """Return how many rows, and how many vectors of each, an iteration does.
 
-    One of each where elements of long rows are kept: they take many operations, whose
-    constants would not stay in 16 registers beside those of four rows.
+    Return 1, 1 if functions of long rows are kept: they take many operations, whose
+    constants would not fit 16 registers beside those of four rows.
     """
     cols = shape_of(source)[1]
-    if keeps and cols >= _LONG * state.lanes and state.target.vector_registers < 32:
+    is_long = keeps and cols >= _LONG * state.lanes
+    if is_long and state.target.vector_registers < 32 and _is_function(state, source):
         return 1, 1
     rows = _rows_at_once(state, op, source)
     return rows, state.vectors_per_trip(cols) if rows == 1 else 1
 
 
-def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> int:
-    """Some, whose lanes are then reduced together, unless the same rows go on.
+def _is_function(state: State, value: SSAValue) -> bool:
+    """Whether a function of `math` is computed for each element."""
+    values = Worklist([value])
+    for each in values:
+        op = each.owner
+        if each in state.buffers or not isinstance(op, Operation):
+            continue
+        if op.name.startswith("math."):
+            return True
+        values += (operand for operand in op.operands if is_vector(operand.type))
+    return False
 
-    What spreads the results along rows may be fused to the loop over them, one by one.
-    Long rows that come from memory are read one after the other: a third faster.
+
+def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> int:
+    """Return how many rows are reduced together across lanes; 1 if loops may be fused.
+
+    An operation that broadcasts the results along rows may be fused with the loop over
+    rows, one by one. Long rows in memory are read one after the other: a third faster.
     """
     rows, cols = shape_of(source)
     if cols == state.lanes and integer_width(element_of(op.source)) != 1:
-        # Short rows are cheap to read again: nothing is lost if loops are not fused.
+        # Short rows are cheap to read again: without fusion nothing is lost.
         return gcd(rows, 2 * UNROLL)
     if rows % UNROLL or integer_width(element_of(op.source)) == 1:
         return 1
@@ -241,12 +324,12 @@ def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> in
 
 
 def _ends_with_loads(state: State, value: SSAValue, identity: float) -> bool:
-    """Whether elements are ``identity`` where all loads behind them are outside."""
+    """Whether elements equal ``identity`` where all their loads are outside."""
     return _of_padding(state, value) == identity
 
 
 def _of_padding(state: State, value: SSAValue, depth: int = 0) -> float | None:
-    """What is computed of the paddings of all loads; None: more than these decide."""
+    """Return the value computed from the padding of all loads; None if not constant."""
     op = value.owner
     if value in state.buffers or not isinstance(op, Operation) or depth > _DEEPEST:
         return None
@@ -257,6 +340,9 @@ def _of_padding(state: State, value: SSAValue, depth: int = 0) -> float | None:
     if isinstance(op, xetile.TileBroadcastOp):
         is_row = tuple(op.dims) == (0,)
         return _of_padding(state, op.source, depth + 1) if is_row else None
+    if isinstance(op, arith.SelectOp):
+        is_end = any(bounds_of(state, op))
+        return _of_padding(state, op.false_value, depth + 1) if is_end else None
     fold = _ON_PADDING.get(type(op))
     if fold is None:
         return None
@@ -268,10 +354,10 @@ def _of_padding(state: State, value: SSAValue, depth: int = 0) -> float | None:
 def _finish_row(
     build: Builder, row: Index, combine: Combine, partial: list[SSAValue], to: Buffer
 ) -> None:
-    """Behind the inner loop: fold the partial vectors, then the lanes."""
+    """Reduce one row behind the inner loop: partial vectors first, then the lanes."""
     total = combine.all(build, partial)
-    while combine.kind in _CHOICES and vector_type(total).get_shape()[0] > 1:
-        # LLVM would go lane by lane: it keeps the order, for NaNs that signal.
+    while combine.kind in CHOICES and vector_type(total).get_shape()[0] > 1:
+        # LLVM would go lane by lane, to keep the order for signalling NaNs.
         total = _halved(build, combine, (total,), 1)
     scalar = build.insert(vector.ReductionOp(total, kind=combine.kind))
     scalar = combine.narrow_back(build, scalar)
@@ -281,10 +367,10 @@ def _finish_row(
 def _finish_rows(
     build: Builder, row: Index, combine: Combine, partial: list[SSAValue], to: Buffer
 ) -> None:
-    """The same for some rows, whose number is a power of two.
+    """Reduce several rows behind the inner loop; their number is a power of two.
 
-    Two vectors become one with half as many lanes of each row, so that a step is one
-    operation for all rows; those with one lane of each are put beside one another.
+    Two vectors become one with half as many lanes of each row, so a step is one
+    operation for all rows. Vectors with one lane of each row are concatenated.
     """
     groups = 1
     while len(partial) > 1:
@@ -306,7 +392,7 @@ def _finish_rows(
 def _halved(
     build: Builder, combine: Combine, vectors: Sequence[SSAValue], groups: int
 ) -> SSAValue:
-    """The two halves of each group of lanes combined, in the order of the groups."""
+    """Combine the two halves of each group of lanes; keep the order of groups."""
     lanes = vector_type(vectors[0]).get_shape()[0]
     half = lanes // groups // 2
     starts = range(0, lanes * len(vectors), 2 * half)
@@ -326,9 +412,9 @@ def _reduce_columns(
     to: Buffer,
     is_begun: bool,
 ) -> None:
-    """Some rows at a time into a row of partial results, which stays in L1.
+    """Reduce several rows at a time into a row of partial results, which stays in L1.
 
-    ``is_begun``: it holds some, which the rows are combined with.
+    ``is_begun``: the row already holds results, which are combined with the rows.
     """
     rows, cols = shape_of(source)
     state = state.for_columns(cols)
@@ -359,15 +445,15 @@ def _reduce_columns(
         return []
 
     if not is_begun:
-        over_chunks(state, op, (1, cols), fill)
+        Chunks(state, op, (1, cols), fill).emit()
     ends = _ends_with_loads(state, source, combine.identity())
-    over_chunks(state, op, (rows, cols), add, rows_at_once=at_once, ends=ends)
+    Chunks(state, op, (rows, cols), add, rows_at_once=at_once, ends=ends).emit()
     if partial is not to:
-        over_chunks(state, op, (1, cols), finish)
+        Chunks(state, op, (1, cols), finish).emit()
 
 
 def _row(buffer: Buffer, ev: Evaluator) -> At:
-    """The current chunk of a row of results."""
+    """Return the current chunk of a row of results."""
     col = 0 if buffer.is_column else ev.nest.inner
     return At(0, col, COLUMNS, ev.state.lanes)
 
@@ -379,95 +465,3 @@ def _get(ev: Evaluator, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
     return build.insert(
         vector.LoadOp(buffer.memref, values, VectorType(element, [at.lanes]))
     )
-
-
-_CHOICES = {"minnumf": "olt", "maxnumf": "ogt"}
-"""When the left one is taken, by kind; a NaN never is."""
-
-_OTHERS = {"minnumf": "ogt", "maxnumf": "olt"}
-"""When the left one is worse."""
-
-
-class Combine:
-    """The operation of a reduction and its identity; narrow floats go through f32."""
-
-    def __init__(self, kind: str, element: Attribute) -> None:
-        narrow = isinstance(element, Float16Type | BFloat16Type)
-        self.narrow = element if narrow else None
-        self.element: Attribute = f32 if narrow else element
-        if integer_width(element) == 1:
-            kind = ON_INTEGERS[kind].on_bits
-        self.kind = kind
-
-    def widen(self, build: Builder, value: SSAValue) -> SSAValue:
-        """The value as it is accumulated."""
-        if self.narrow is None:
-            return value
-        type_ = value.type
-        to = VectorType(f32, type_.get_shape()) if is_vector(type_) else f32
-        return build.insert(arith.ExtfOp(value, to))
-
-    def narrow_back(self, build: Builder, value: SSAValue) -> SSAValue:
-        """The accumulated value rounded once to the type of the result."""
-        if self.narrow is None:
-            return value
-        type_ = value.type
-        to: Attribute = self.narrow
-        if is_vector(type_):
-            to = VectorType(to, type_.get_shape())
-        return build.insert(arith.TruncfOp(value, to))
-
-    def apply(self, build: Builder, left: SSAValue, right: SSAValue) -> SSAValue:
-        """Left combined with right."""
-        if self.narrow is None or self.kind not in _CHOICES:
-            return build.insert(operation_of(self.kind, self.element)(left, right))
-        # LLVM would make `minnum` of f16 of what was widened, and has no code for it.
-        takes_left = build.insert(arith.CmpfOp(_CHOICES[self.kind], left, right))
-        no_right = build.insert(arith.CmpfOp("uno", right, right))
-        either = build.insert(arith.OriOp(takes_left, no_right))
-        return build.insert(arith.SelectOp(either, left, right))
-
-    def begins(self) -> tuple[float, ...]:
-        """What rows begin with: numbers that `onto` combines with each element.
-
-        Where NaNs are ignored, these are the best number and the worst. A number that
-        is compared with another one, never with NaN, is chosen by one instruction, and
-        nothing is found if in the end the best is behind the worst.
-        """
-        if self.kind not in _CHOICES:
-            return (self.identity(),)
-        return (-inf, inf) if self.kind == "maxnumf" else (inf, -inf)
-
-    def onto(
-        self, build: Builder, have: Sequence[SSAValue], value: SSAValue
-    ) -> list[SSAValue]:
-        """What there is, combined with a value that may be NaN."""
-        if self.kind not in _CHOICES:
-            return [self.apply(build, have[0], value)]
-        tests = _CHOICES[self.kind], _OTHERS[self.kind]
-        takes = [build.insert(arith.CmpfOp(t, value, h)) for t, h in zip(tests, have)]
-        return [
-            build.insert(arith.SelectOp(take, value, each))
-            for take, each in zip(takes, have)
-        ]
-
-    def found(self, build: Builder, have: Sequence[SSAValue]) -> SSAValue:
-        """What all came to."""
-        best, *others = have
-        for worst in others:
-            is_nothing = build.insert(arith.CmpfOp(_OTHERS[self.kind], best, worst))
-            nothing = build.constant(nan, best.type)
-            best = build.insert(arith.SelectOp(is_nothing, nothing, best))
-        return best
-
-    def all(self, build: Builder, values: Sequence[SSAValue]) -> SSAValue:
-        """All of them combined, in pairs."""
-        waiting = list(values)
-        while len(waiting) > 1:
-            left, right, *rest = waiting
-            waiting = [*rest, self.apply(build, left, right)]
-        return waiting[0]
-
-    def identity(self) -> float:
-        """The value that changes nothing."""
-        return identity_of(self.kind, self.element)

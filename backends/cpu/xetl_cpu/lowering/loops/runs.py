@@ -1,15 +1,15 @@
-"""Indices that count up along a row: such a gather is a load, such a scatter a store.
+"""Indices that count up along a row: such gathers are loads, such scatters stores.
 
 ``X[rows[:, None], arange(n)[None, :]]`` has the index ``rows * stride + column`` in
-each row, and -1 where it is outside of ``X``.  Loads of 16 neighbours are some ten
+each row, and -1 where it is outside of ``X``.  Loads of 16 neighbours are about ten
 times as fast as gathers of them.
 
-`scatter_lanes` says which elements the lanes of other scatter tiles are:
-places and masks.
+`scatter_lanes` returns the indices and masks of other scatter tiles.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType, VectorType, i1
@@ -19,22 +19,24 @@ from xetl.dialects.base import Index, integer_width, is_vector, memref_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, vector
-from xetl.dialects.xetile import TileBroadcastOp
+from xetl.dialects.xetile import LoadTileOp, TileBroadcastOp
 from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, splat
-from xetl_cpu.lowering.loops.state import ScatterTile, shape_of
+from xetl_cpu.lowering.loops.state import ScatterTile, State, TileAt, leaves, shape_of
 from xetl_cpu.lowering.tiles import is_non_negative
 
+_SAME_NUMBERS = (arith.IndexCastOp, vector.ShapeCastOp, TileBroadcastOp)
+
 _MOST = 1 << 30
-"""Constants of i32 that come to so much do not wrap with any index of a tile."""
+"""Constants of i32 up to this sum do not overflow with any index of a tile."""
 
 
 class Run(NamedTuple):
-    """Indices, of which most often each row is ``first, first + 1, ...``.
+    """Indices that mostly are ``first, first + 1, ...`` in each row.
 
     Attributes:
-        numbers: the indices, right where ``inside`` holds.
-        inside: which of them count; None: all.
+        numbers: the indices, valid where ``inside`` holds.
+        inside: which of the indices are valid; None: all.
     """
 
     numbers: SSAValue
@@ -42,13 +44,13 @@ class Run(NamedTuple):
 
 
 def find_run(indices: SSAValue) -> Run | None:
-    """How indices count up along their rows; None: nobody knows that they do."""
+    """Return indices that count up along their rows; None if this is not known."""
     run = parts_of(indices)
     return run if _counts(run.numbers) else None
 
 
 def parts_of(indices: SSAValue) -> Run:
-    """Indices, and which of them count: -1 stands for the others."""
+    """Return indices, and which of them are valid: -1 replaces the others."""
     op = indices.owner
     if isinstance(op, arith.SelectOp) and splat_of(op.false_value) == -1:
         return Run(op.true_value, op.condition)
@@ -56,20 +58,57 @@ def parts_of(indices: SSAValue) -> Run:
 
 
 def limit_of_columns(op: arith.CmpiOp) -> SSAValue | None:
-    """``n`` of ``column < n``; None: it is another comparison, or n may be negative."""
+    """Return ``n`` of ``column < n``; None for other tests, or if n may be negative."""
+    limit = bound_of_columns(op)
+    if limit is None or not isinstance(limit.type, IndexType):
+        return None
+    return limit if is_non_negative(limit) else None
+
+
+def bound_of_columns(op: arith.CmpiOp) -> SSAValue | None:
+    """Return ``n`` of ``column < n``: an integer, or an index that may be negative."""
     lhs, bound = op.lhs, op.rhs.owner
-    while isinstance(lhs.owner, vector.ShapeCastOp | TileBroadcastOp):
+    while isinstance(lhs.owner, _SAME_NUMBERS):
         lhs = lhs.owner.operands[0]
     if not isinstance(bound, vector.BroadcastOp) or is_vector(bound.source.type):
         return None
     counts = isinstance(lhs.owner, vector.StepOp) and _counts(op.lhs)
-    if not counts or op.predicate_name != "ult" or not is_non_negative(bound.source):
-        return None
-    return bound.source
+    is_less = op.predicate_name == "slt" or (
+        op.predicate_name == "ult" and is_non_negative(bound.source)
+    )
+    return bound.source if counts and is_less else None
+
+
+def bounds_of(state: State, op: arith.SelectOp) -> Iterator[TileAt]:
+    """Yield tiles whose loaded elements a select takes, up to the tiles' end.
+
+    For ``where(column < n, v, 0)``, v loads from a matrix of n columns. If the tile
+    starts at column k, the bound is n - k.
+    """
+    test = op.condition.owner
+    bound = bound_of_columns(test) if isinstance(test, arith.CmpiOp) else None
+    while bound is not None and isinstance(bound.owner, arith.IndexCastOp):
+        bound = bound.owner.operands[0]
+    for leaf, same_place in leaves(state, op.true_value) if bound else ():
+        if isinstance(leaf.owner, LoadTileOp) and same_place:
+            tile = state.tiles[leaf.owner.tile]
+            assert isinstance(tile, TileAt)
+            if bound is not None and _is_end(tile, bound):
+                yield tile
+
+
+def _is_end(tile: TileAt, bound: SSAValue) -> bool:
+    """Whether this is the number of columns from the start of a tile on."""
+    if tile.col == 0:
+        return bound is tile.matrix.cols
+    less = bound.owner
+    if not isinstance(less, arith.SubiOp):
+        return False
+    return less.rhs is tile.col and less.lhs is tile.matrix.cols
 
 
 def end_of_run(run: Run) -> SSAValue | None:
-    """The first column from which on nothing counts; None: nobody knows it."""
+    """Return a column from which on no index is valid; None if it is unknown."""
     waiting = [] if run.inside is None else [run.inside]
     while waiting:
         op = waiting.pop().owner
@@ -83,11 +122,11 @@ def end_of_run(run: Run) -> SSAValue | None:
 
 
 class Ends(NamedTuple):
-    """Where the indices of a row count: in the columns before all of some numbers.
+    """The valid indices of a row: those in columns before all limits.
 
     Attributes:
-        limits: the numbers.
-        rows: conditions without which nothing in a row counts; equal along it.
+        limits: the numbers of columns.
+        rows: conditions that are constant along a row; all must hold.
     """
 
     limits: list[SSAValue]
@@ -95,7 +134,7 @@ class Ends(NamedTuple):
 
 
 def ends_of_run(run: Run) -> Ends | None:
-    """What ``inside`` says as numbers; None: it is another condition."""
+    """Return ``inside`` as limits and conditions; None if it is something else."""
     found, waiting = Ends([], []), [] if run.inside is None else [run.inside]
     while waiting:
         value = waiting.pop()
@@ -115,7 +154,7 @@ def ends_of_run(run: Run) -> Ends | None:
 
 
 def _counts(value: SSAValue) -> bool:
-    """Whether each row is a number, the next one, and so on."""
+    """Whether each row counts up by 1."""
     room: float | None = None  # for constants in a type that may wrap around
     while not isinstance(op := value.owner, vector.StepOp):
         if isinstance(op, arith.AddiOp | arith.SubiOp):
@@ -138,20 +177,20 @@ def _counts(value: SSAValue) -> bool:
 
 
 def _is_wide(op: arith.CastOp) -> bool:
-    """Whether it is between index and a type that holds any index of a tile."""
+    """Whether it casts between index and a type that holds any index of a tile."""
     types = [each.type for each in (*op.operands, *op.results)]
     widths = [integer_width(t.element_type) for t in types if is_vector(t)]
     return all(width is None or width >= 32 for width in widths)
 
 
 def _size_of(value: SSAValue) -> float:
-    """How far from 0 a constant is; what is not known may be any number."""
+    """Return the absolute value of a constant; a huge number for other values."""
     number = splat_of(value)
     return 1 << 62 if number is None else abs(number)
 
 
 def is_flat(value: SSAValue) -> bool:
-    """Whether all elements of a row are equal; False where that takes a longer look."""
+    """Whether all elements of a row are equal, as far as a short look shows."""
     op = value.owner
     if isinstance(op, vector.BroadcastOp):
         return not is_vector(op.operands[0].type)
@@ -167,7 +206,7 @@ def is_flat(value: SSAValue) -> bool:
 
 
 def splat_of(value: SSAValue) -> float | None:
-    """The number that all elements of a constant are."""
+    """Return the number that all elements of a constant have, or None."""
     op = value.owner
     return splat_value(op.value) if isinstance(op, arith.ConstantOp) else None
 
@@ -175,9 +214,9 @@ def splat_of(value: SSAValue) -> float | None:
 def run_lanes(
     ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
 ) -> tuple[SSAValue, SSAValue | None] | None:
-    """Index of the first lane and mask, where the others follow it in memory.
+    """Return the index of the first lane, and a mask, if lanes are contiguous.
 
-    Without a mask (None) the loop goes on to where one would be needed.
+    Without a mask (None), the loop runs up to where a mask would be needed.
     """
     run = find_run(tile.indices)
     strides = strides_of(memref_type(tile.memref))
@@ -195,7 +234,7 @@ def run_lanes(
 
 
 def _is_whole_run(ev: Evaluator, run: Run, mask: SSAValue | None, at: At) -> bool:
-    """Whether a loop without masks may read or write a run; it is told how far."""
+    """Whether a loop without masks may access a run; if so, record the limit."""
     given = mask is None or bool(splat_of(mask))
     ends = ends_of_run(run) if given and may_have_limit(ev, at) else None
     if ends is None or not ends.limits:
@@ -212,13 +251,13 @@ def _is_whole_run(ev: Evaluator, run: Run, mask: SSAValue | None, at: At) -> boo
 
 
 def may_have_limit(ev: Evaluator, at: At) -> bool:
-    """Whether a loop without masks goes along ``at``, as far as ``ev.limits`` say."""
+    """Whether a loop without masks goes along ``at``, up to ``ev.limits``."""
     in_loop = ev.nest.level(at.col) == 2 and ev.nest.level(at.row) < 2
     return in_loop and ev.whole and ev.inside is None and at.block is None
 
 
 def _lanes_of_tile(ev: Evaluator, tile: ScatterTile, at: At) -> SSAValue:
-    """The lanes that are not behind the last column, or row, of a tile."""
+    """Return a mask of the lanes before the last column, or row, of a tile."""
     build, along = ev.place(at), at.axis == COLUMNS
     end, start = tile.shape[along], at.col if along else at.row
     if end % at.lanes:
@@ -230,10 +269,10 @@ def _lanes_of_tile(ev: Evaluator, tile: ScatterTile, at: At) -> SSAValue:
 def scatter_lanes(
     ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
 ) -> tuple[SSAValue, SSAValue]:
-    """Index and mask of each lane of a scatter tile; outside the array is off.
+    """Return index and mask of each lane of a scatter tile; off outside the array.
 
-    Of an array of any length, lanes behind the tile are: nothing may have been computed
-    for them.
+    If the length of the array is unknown, lanes behind the tile are off: their indices
+    may not have been computed.
     """
     build = ev.place(at)
     indices = ev.eval(tile.indices, at)

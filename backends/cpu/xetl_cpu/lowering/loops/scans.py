@@ -1,10 +1,10 @@
-"""Scans: running sums along a dimension, or what a function makes of elements.
+"""Scans: running sums along a dimension, or scans by a function.
 
-Down the columns rows follow one another, and what they came to is a row in scratch.
-Along a row vectors do: each by itself, then with what all before it came to.  What is
-carried waits for one operation a vector only: the total of a vector does not depend on
-those before it.  Source: W. D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM
-29(12), 1986.
+Down columns, the loop goes row by row, and a row in scratch holds the running result.
+Along rows, it goes vector by vector: a vector is scanned by itself, then combined with
+the total of those before.  The loop-carried value waits for only one operation per
+vector, because the total of a vector does not depend on the vectors before.  Source: W.
+D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM 29(12), 1986.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from xetl.dialects.xetile import TileAssociativeScanOp, TileScanOp
 from xetl.ir.builder import Builder, move_before
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
+from xetl.worklist import Worklist
 from xetl_cpu.dialect import HiddenOp
-from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
+from xetl_cpu.lowering.loops.chunks import Chunks, chunk_at, put
+from xetl_cpu.lowering.loops.combine import Combine
 from xetl_cpu.lowering.loops.evaluator import Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask
-from xetl_cpu.lowering.loops.reductions import Combine
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
 
@@ -38,12 +39,13 @@ class _Scan:
 
     Attributes:
         sources, results: as many of each.
-        elements: the types of what is carried.
-        apply: what values before and those behind come to, at a place.
-        narrow: what is carried as a result holds it.
-        begins: what each scan begins with.
-        is_neutral: whether nothing is changed by that; else it is not combined.
-        needed: which of the values before are read, to compute results that are.
+        elements: the types of the carried values.
+        apply: combines earlier values with later ones, at a place.
+        widen: casts an element to the type of the carried value.
+        narrow: casts a carried value to the type of the result.
+        begins: the initial value of each scan.
+        is_neutral: whether initial values are neutral; if not, they are not combined.
+        needed: the carried values that are read, to compute results that are read.
     """
 
     op: Operation
@@ -58,14 +60,14 @@ class _Scan:
     needed: set[int]
 
     def load(self, ev: Evaluator, at: At) -> list[SSAValue]:
-        """Elements of the sources."""
+        """Return elements of the sources."""
         build = ev.nest.places[2]
         return [self.widen(build, ev.eval(source, at)) for source in self.sources]
 
     def moved(
         self, build: Builder, step: int, begins: Values, values: Values
     ) -> list[SSAValue]:
-        """What stands so many lanes before each; nothing does before the first ones."""
+        """Return the value ``step`` lanes before each lane, or the initial value."""
         found, (lanes,) = list[SSAValue](), vector_type(values[0]).get_shape()
         for begin, value in zip(begins, values):
             before = begin if self.is_neutral else value
@@ -76,7 +78,7 @@ class _Scan:
     def joined(
         self, ev: Evaluator, at: At, first: SSAValue, before: Values, values: Values
     ) -> list[SSAValue]:
-        """Values combined with those before; alone where ``first`` holds."""
+        """Combine values with those before; keep lanes where ``first`` holds."""
         found = self.apply(ev, at, before, values)
         if self.is_neutral:
             return list(found)
@@ -84,7 +86,7 @@ class _Scan:
         return [build.insert(arith.SelectOp(first, *pair)) for pair in pairs]
 
     def put(self, ev: Evaluator, values: Values, to: Sequence[Buffer], at: At) -> None:
-        """Elements of the results that are read."""
+        """Store elements of the results that are read."""
         build = ev.nest.places[2]
         for result, value, buffer in zip(self.results, values, to):
             if list(result.uses):
@@ -92,7 +94,7 @@ class _Scan:
 
 
 def scan_tile(state: State, op: TileScanOp) -> None:
-    """By kind; narrow floats are carried as wide as they are summed."""
+    """Lower a scan by kind; narrow floats are accumulated in a wider type."""
     combine = Combine(op.kind.data, element_of(op.source))
 
     def apply(ev: Evaluator, at: At, before: Values, values: Values) -> Values:
@@ -105,9 +107,11 @@ def scan_tile(state: State, op: TileScanOp) -> None:
 
 
 def scan_by_function(state: State, op: TileAssociativeScanOp) -> None:
-    """By a function, which is evaluated for a vector of elements of each value."""
+    """Lower a scan by a function, evaluated for vectors of elements of each value."""
     arguments, sources = op.combine.block.args, op.sources
-    numbers = [each for each in op.combine.block.ops if _makes_number(each)]
+    # Scalars do not depend on elements, because the function is elementwise.
+    body = [each for each in op.combine.block.ops if each.results]
+    numbers = [each for each in body if not is_vector(each.results[0].type)]
     move_before(numbers, op)
     elements = [element_of(source) for source in sources]
 
@@ -124,11 +128,6 @@ def scan_by_function(state: State, op: TileAssociativeScanOp) -> None:
     _lower(state, _Scan(op, sources, op.res, *how, False, needed), op.dim)
 
 
-def _makes_number(op: Operation) -> bool:
-    """Of numbers, for a function that works element by element takes no elements."""
-    return bool(op.results) and not is_vector(op.results[0].type)
-
-
 def _needed(op: TileAssociativeScanOp) -> set[int]:
     found = {n for n, result in enumerate(op.res) if list(result.uses)}
     while True:
@@ -140,14 +139,12 @@ def _needed(op: TileAssociativeScanOp) -> set[int]:
 
 
 def _reads(values: Values) -> set[SSAValue]:
-    """The values, and all that they are computed of."""
-    waiting, seen = list(values), set[SSAValue]()
-    while waiting:
-        value = waiting.pop()
-        if value not in seen and isinstance(value.owner, Operation):
+    """Return the values, and all values that they are computed from."""
+    waiting = Worklist(values)
+    for value in waiting:
+        if isinstance(value.owner, Operation):
             waiting += value.owner.operands
-        seen.add(value)
-    return seen
+    return waiting.seen
 
 
 def _lower(state: State, scan: _Scan, dim: int) -> None:
@@ -169,7 +166,7 @@ def _lower(state: State, scan: _Scan, dim: int) -> None:
 def _along_rows(
     state: State, scan: _Scan, to: Sequence[Buffer], extents: tuple[int, int]
 ) -> None:
-    """A column is a row whose elements lie one below the other."""
+    """Scan along rows; a column is scanned as a row with stride."""
     lanes = state.lanes
     build, pairs = Builder.before(scan.op), zip(scan.elements, scan.begins)
     begins = [build.insert(constant_op(*pair, lanes)) for pair in pairs]
@@ -190,13 +187,13 @@ def _along_rows(
         scan.put(ev, scan.joined(ev, at, first, carried, values), to, at)
         return scan.joined(ev, at, first, carried, totals)
 
-    over_chunks(state, scan.op, extents, body, inits=begins, each=len(begins))
+    Chunks(state, scan.op, extents, body, inits=begins, each=len(begins)).emit()
 
 
 def _down_columns(
     state: State, scan: _Scan, to: Sequence[Buffer], shape: tuple[int, int]
 ) -> None:
-    """The running row is kept as wide as it is summed; each row is a rounded copy."""
+    """Scan down columns; the running row is in the wide type, results are rounded."""
     rows, cols = shape
     partial = {n: state.allocate((1, cols), scan.elements[n]) for n in scan.needed}
 
@@ -225,5 +222,5 @@ def _down_columns(
         scan.put(ev, found, to, at)
         return []
 
-    over_chunks(state, scan.op, (1, cols), fill)
-    over_chunks(state, scan.op, (rows, cols), add)
+    Chunks(state, scan.op, (1, cols), fill).emit()
+    Chunks(state, scan.op, (rows, cols), add).emit()

@@ -1,18 +1,18 @@
 """``tile_sort``: a bitonic sorting network on vectors in memory, in loops.
 
-Two sorted runs become one in a merge: the first is compared with the second one
-backwards, then halves with halves. In this form each comparison leaves the smaller
-element in front, so that all vectors are treated alike, and comparisons with what
-would lie behind the end are left out: it need not be a power of two.
+A merge makes one sorted run of two: the first is compared with the second in reverse,
+then halves are compared with halves. In this form each comparison leaves the smaller
+element in front. So all vectors are treated alike, and comparisons with elements behind
+the end are left out: the length need not be a power of two.
 
-Down columns each vector is a row, and lanes never meet. Along rows what is less than
-some vectors apart is compared in registers.
+Down columns each vector is a row, and lanes are never compared with each other. Along
+rows, elements less than some vectors apart are compared in registers.
 
-Where elements of one register are to be compared, a shuffle of two registers brings
-what belongs together to the same lane of both, so that one minimum and one maximum
-serve two vectors.  The shuffles are those that AVX has constants for.  In which order
-lanes then are is put right at the end.  A second run that was compared backwards may
-stay so within its vectors, as a merge takes runs in either order.
+To compare elements of one register, a shuffle of two registers brings pairs of elements
+to the same lane of both, so that one minimum and one maximum serve two vectors. The
+shuffles are those that AVX has constants for. The order of the lanes is restored at the
+end.  A second run that was compared in reverse may stay reversed within its vectors,
+because a merge takes runs in either order.
 
 Before: ``%s = xetile.tile_sort %v [1]``
 After:  ``scf.for row { scf.for 8 vectors { sorted }; scf.for merge { scf.for distance {
@@ -41,12 +41,13 @@ from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
 
 _SHUFFLED_BYTES = 16
-"""AVX shuffles two registers by a constant within such parts, or whole parts."""
+"""AVX shuffles two registers by a constant within parts of this size, or whole
+parts."""
 
 
 @record()
 class SortedRegisters:
-    """Vectors in registers, 2^n of them, n > 0."""
+    """Vectors in registers; their number is 2^n with n > 0."""
 
     build: Builder
     values: list[SSAValue]
@@ -61,7 +62,7 @@ class SortedRegisters:
             runs *= 2
 
     def merge(self, runs: int | None = None) -> None:
-        """Sort runs of so many vectors that rise and then fall; None: one run."""
+        """Sort runs of ``runs`` vectors that rise, then fall; None: one run of all."""
         runs = runs or len(self.values)
         while runs > 2:
             self._compare(runs, is_backwards=False)
@@ -87,11 +88,11 @@ class SortedRegisters:
 
 
 class _Pair:
-    """Two registers, and which bit of an element's number its place stands for.
+    """Two registers, and the bit of elements' numbers that each bit of places means.
 
     Attributes:
         values: the registers.
-        bits: of the number of a lane, from the lowest, and then of the register.
+        bits: for each bit of the lane, from the lowest, then for the register.
     """
 
     def __init__(self, build: Builder, values: Sequence[SSAValue]) -> None:
@@ -112,7 +113,7 @@ class _Pair:
         self._put_in_order()
 
     def merge(self) -> None:
-        """Sort elements that rise and then fall, or the other way round."""
+        """Sort elements that rise and then fall, or fall and then rise."""
         self._compare_down(len(self.bits) - 1)
         self._put_in_order()
 
@@ -129,7 +130,7 @@ class _Pair:
         self.values = [self._build.insert(op) for op in ops]
 
     def _turn(self, bit: int) -> None:
-        """Bring the elements of the second register backwards, in groups of 2^bit."""
+        """Reverse the elements of the second register, in groups of 2^bit."""
         turned = sum(1 << n for n, each in enumerate(self.bits[:-1]) if each < bit)
         if turned:
             a, b = self.values
@@ -137,7 +138,7 @@ class _Pair:
             self.values = [a, self._build.insert(vector.ShuffleOp(b, b, mask=mask))]
 
     def _bring(self, bit: int) -> None:
-        """Let a bit of the elements' numbers be that of the register."""
+        """Shuffle so that the register is a bit of the elements' numbers."""
         place = self.bits.index(bit)
         if place == len(self.bits) - 1:
             return
@@ -153,7 +154,7 @@ class _Pair:
         self._arrange(sorted(self.bits))
 
     def _arrange(self, bits: list[int]) -> None:
-        """Let bits of places stand for these bits of numbers."""
+        """Shuffle so that the bits of places mean these bits of numbers."""
         masks = list[list[int]]()
         for register in range(2):
             places = [lane + register * self.lanes for lane in range(self.lanes)]
@@ -164,12 +165,12 @@ class _Pair:
 
 
 def _number(place: int, bits: Sequence[int]) -> int:
-    """The number of the element at a place."""
+    """Return the number of the element at a place."""
     return sum((place >> n & 1) << bit for n, bit in enumerate(bits))
 
 
 def _place(number: int, bits: Sequence[int]) -> int:
-    """The place of the element of a number."""
+    """Return the place of the element with this number."""
     return sum((number >> bit & 1) << n for n, bit in enumerate(bits))
 
 
@@ -178,7 +179,7 @@ _AT_ONCE = 8
 
 
 def sort_tile(state: State, op: TileSortOp) -> None:
-    """Sort in the memory where the result stays."""
+    """Sort in the memory of the result."""
     shape, element = shape_of(op.source), element_of(op.result)
     lanes = state.target.vector_bytes // byte_width(element)
     type_ = VectorType(element, [lanes])
@@ -200,7 +201,7 @@ def sort_tile(state: State, op: TileSortOp) -> None:
 
 
 def _sort_rows(state: State, op: TileSortOp, type_: VectorType[Attribute]) -> Buffer:
-    """Sort rows, each padded to some vectors; one column is a row in memory."""
+    """Sort rows, each padded to some vectors; a column is stored like a row."""
     shape, (lanes,) = shape_of(op.source), type_.get_shape()
     length, vectors = shape[op.dim], -(-shape[op.dim] // lanes)
     at_once = min(_AT_ONCE, max(2, 1 << (vectors - 1).bit_length()))
@@ -229,9 +230,9 @@ class _Network:
     """Vectors in memory that are sorted together.
 
     Attributes:
-        count: how many there are.
-        place: the indices of the vector of a number.
-        at_once: so many neighbours are sorted in registers; 1: lanes never meet.
+        count: the number of vectors.
+        place: returns the indices of the vector with a number.
+        at_once: how many neighbours are sorted in registers; 1: lanes never meet.
     """
 
     memory: SSAValue
@@ -241,7 +242,7 @@ class _Network:
     at_once: int = 1
 
     def load(self, build: Builder, number: Index) -> SSAValue:
-        """The vector of this number."""
+        """Load the vector with this number."""
         indices = [build.index(each) for each in self.place(build, number)]
         return build.insert(vector.LoadOp(self.memory, indices, self.type))
 
@@ -251,7 +252,7 @@ class _Network:
         build.add(vector.StoreOp(value, self.memory, indices))
 
     def pad(self, build: Builder, length: int) -> None:
-        """Put the largest number behind so many elements of a row."""
+        """Fill a row with the largest number, from element ``length`` on."""
         (lanes,) = self.type.get_shape()
         bits = 8 * byte_width(self.type.element_type)
         most = build.constant(2 ** (bits - 1) - 1, self.type)
@@ -268,7 +269,7 @@ class _Network:
     def in_registers(
         self, build: Builder, change: Callable[[SortedRegisters], None]
     ) -> None:
-        """Sort or merge ``at_once`` neighbours, and the next ones."""
+        """Sort or merge each group of ``at_once`` neighbours."""
 
         def body(build: Builder, first: Index) -> None:
             places = [build.plus(first, n) for n in range(self.at_once)]
@@ -280,7 +281,7 @@ class _Network:
         _loop(build, 0, self.count, self.at_once, body)
 
     def merge_all(self, build: Builder) -> None:
-        """Sort, where ``at_once`` neighbours are sorted already."""
+        """Sort all vectors, if groups of ``at_once`` neighbours are sorted already."""
         levels = (-(-self.count // self.at_once) - 1).bit_length()
 
         def merge(build: Builder, level: Index) -> None:
@@ -297,7 +298,7 @@ class _Network:
         _loop(build, 0, levels, 1, merge)
 
     def _halves(self, build: Builder, half: Index, is_backwards: bool) -> None:
-        """Compare the halves of all runs of two times ``half`` vectors."""
+        """Compare the halves of all runs of 2 * ``half`` vectors."""
         whole = build.times(half, 2)
 
         def run(build: Builder, base: Index) -> None:
@@ -313,7 +314,7 @@ class _Network:
                 self.store(build, build.insert(arith.MinsiOp(a, b)), first)
                 self.store(build, build.insert(arith.MaxsiOp(a, b)), other)
 
-            # What lies behind the last vector would be larger: nothing moves there.
+            # Elements behind the last vector would be larger, so no exchange is needed.
             missing = build.minus(build.plus(base, whole), self.count)
             if is_backwards:
                 _loop(build, build.maximum(missing, 0), half, 1, compare)
@@ -335,7 +336,7 @@ def _loop(
     step: Index,
     body: Callable[[Builder, Index], None],
 ) -> None:
-    """A loop that carries nothing; one that runs once is its body."""
+    """Build a loop that carries no values; a single iteration needs no loop."""
     if first == 0 and isinstance(end, int) and end == step:
         body(build, first)
         return

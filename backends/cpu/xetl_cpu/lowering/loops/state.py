@@ -1,6 +1,6 @@
-"""What is known while a function is lowered: tiles, buffers, the target's lanes.
+"""State of the lowering of a function: tiles, buffers, the target's lanes.
 
-And what is read from memory to compute a value, and how often.
+Also which values and loads a value is computed from, and how often loads are read.
 """
 
 from __future__ import annotations
@@ -17,16 +17,21 @@ from xetl.analysis.ranges import Ranges
 from xetl.codegen.memref import static_strides
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, is_memref, is_vector, memref_type, vector_type
-from xetl.dialects.upstream import memref
+from xetl.dialects.upstream import memref, vector
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
+from xetl.worklist import Worklist
 from xetl_cpu.dialect import BrgemmTileOp, ViewAddressOp
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.targets import Target
 
 Shape = tuple[int, int]
+
+FREE = (vector.BroadcastOp, vector.StepOp)
+VIEWS = (xetile.TileBroadcastOp, xetile.TileConvLayoutOp, xetile.TileTransposeOp)
+MOVES = (vector.InterleaveOp, vector.ExtractStridedSliceOp)
 
 UNROLL = 4
 """Partial sums of a row: enough to hide the latency of an addition."""
@@ -57,7 +62,7 @@ class Matrix:
 class Factor:
     """An operand of a product: a part of a matrix.
 
-    Element (0, 0) is at (row, col), and ``rows`` x ``cols`` exist from there.
+    Element (0, 0) is at (row, col); ``rows`` x ``cols`` elements exist from there.
     """
 
     matrix: Matrix
@@ -69,9 +74,9 @@ class Factor:
 
 @record()
 class TileAt:
-    """A tile of a matrix: where it starts, whether that may be before the matrix.
+    """A tile of a matrix: its offset, and whether that may be before the matrix.
 
-    ``is_inside``: all of it is known to lie inside of the matrix.
+    ``is_inside``: the whole tile is known to be inside of the matrix.
     """
 
     matrix: Matrix
@@ -95,9 +100,9 @@ class TileAt:
 
 @record()
 class ScatterTile:
-    """A tile whose elements stand at ``indices`` (a vector value) of a rank-1 array.
+    """A tile whose elements are at ``indices`` (a vector value) of a rank-1 array.
 
-    Nothing is outside of an array at an address without a size (None).
+    Without a size (None), the array is an address, and no element is outside.
     """
 
     memref: SSAValue
@@ -110,8 +115,8 @@ class ScatterTile:
 class Buffer:
     """A rank-2 value in scratch memory.
 
-    A single column is usually kept as a rank-1 memref, so that it can be read along
-    its only dimension; anything else as rows padded to whole vectors.
+    A single column is usually a rank-1 memref, so that it can be read along its only
+    dimension. Any other value has rows that are padded to whole vectors.
     """
 
     memref: SSAValue
@@ -130,21 +135,23 @@ class State:
 
     Attributes:
         scratch: the block whose start receives the scratch buffers.
-        lanes: vector length used for every element type: f32 lanes of the target.
-        buffers: vector values that live in memory.
-        tiles: what each tile value is.
-        registers: rows that a loop carries in registers: these.
+        lanes: the vector length for every element type: f32 lanes of the target.
+        buffers: vector values that are in memory.
+        tiles: descriptions of tile values.
+        registers: the registers of rows that a loop carries in registers.
         in_place: carried values that their only reader may overwrite.
-        homes: values computed from a carried one and nothing else of its size, which
-            may be written where that stands.
+        homes: buffers of carried values, for values that are computed from those and
+            from no other value of their size: they may be written there.
         lowered: readers whose code has been written.
-        pending_loads: of each block, loads in order that may still have to be done.
+        pending_loads: for each block, the loads in order that may still have to be
+            done.
+        joined: stores that share the loop of the next store.
         stored: stores that the product before them has done.
         dead: operations to erase at the end.
         reads: how many loops do each load.
-        of_one_a: products in a loop whose trips have one A.
+        of_one_a: products in a loop whose iterations share A.
         adjacent: see `xetl_cpu.lowering.loops.carried.adjacent_dims`.
-        ranges: of indices.
+        ranges: ranges of indices.
     """
 
     target: Target
@@ -163,6 +170,7 @@ class State:
     pending_loads: dict[Block, list[xetile.LoadTileOp | xetile.LoadGatherOp]] = field(
         default_factory=dict[Block, "list[xetile.LoadTileOp | xetile.LoadGatherOp]"]
     )
+    joined: list[xetile.StoreTileOp] = field(default_factory=list[xetile.StoreTileOp])
     stored: set[Operation] = field(default_factory=set[Operation])
     dead: list[Operation] = field(default_factory=list[Operation])
     reads: Counter[Operation] = field(default_factory=Counter[Operation])
@@ -173,19 +181,19 @@ class State:
     ranges: Ranges = field(default_factory=lambda: Ranges(subgroups=1))
 
     def for_columns(self, cols: int) -> State:
-        """With vectors as long as rows are, if these are short and a power of two."""
+        """Return a state with vectors as long as rows, if rows are short and 2^n."""
         is_short = 1 < cols < self.lanes and cols.bit_count() == 1
         return replace(self, lanes=cols) if is_short else self
 
     def allocate(self, shape: Shape, element: Attribute) -> Buffer:
-        """Scratch for a value; rows and columns are padded to whole vectors."""
+        """Allocate scratch for a value; rows or columns are padded to whole vectors."""
         rows, cols = shape
         if cols == 1:
             return Buffer(self.scratch_memref([self.padded(rows)], element), shape)
         return Buffer(self.scratch_memref([rows, self.padded(cols)], element), shape)
 
     def room_for(self, value: SSAValue) -> Buffer:
-        """Scratch in the shape of a value; as AMX wants it for A of a product."""
+        """Allocate scratch for a value; rows of A have the stride that AMX needs."""
         shape, element = shape_of(value), element_of(value)
         plans = [op.blocking() for op in _products_of_rows(value)]
         if not any(plan.uses_tiles for plan in plans):
@@ -194,25 +202,25 @@ class State:
         return Buffer(self.scratch_memref([shape[0], row], element), shape)
 
     def vectors_per_trip(self, extent: int) -> int:
-        """How many vectors of a row a reduction takes at once."""
+        """Return how many vectors of a row a reduction takes at once."""
         return UNROLL if extent >= self.lanes * UNROLL else 1
 
     def padded(self, extent: int) -> int:
-        """The extent rounded up to what one trip of a loop may write."""
+        """Return the extent rounded up to what one iteration of a loop may write."""
         step = self.lanes * self.vectors_per_trip(extent)
         return -(-extent // step) * step
 
     def scratch_memref(
         self, shape: list[int], element: Attribute, space: Attribute | None = None
     ) -> SSAValue:
-        """Uninitialised per-thread memory of static shape."""
+        """Allocate uninitialised per-thread memory of static shape."""
         layout = NoneAttr()
         op = memref.AllocaOp(MemRefType(element, shape, layout, space or NoneAttr()))
         return Builder(InsertPoint.at_start(self.scratch)).insert(op)
 
 
 def _products_of_rows(value: SSAValue) -> Iterator[BrgemmTileOp]:
-    """Products whose A a value is, as it stands."""
+    """Yield the products whose A is this value, not transposed."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, BrgemmTileOp) and op.a is value and op.trans_a is None:
@@ -220,7 +228,7 @@ def _products_of_rows(value: SSAValue) -> Iterator[BrgemmTileOp]:
 
 
 def shape_of(value: SSAValue) -> Shape:
-    """Rows and columns of a value; rank 1 is one row, a scalar is 1 x 1."""
+    """Return rows and columns of a value; rank 1 is one row, a scalar is 1 x 1."""
     type_ = value.type
     if not is_vector(type_):
         return (1, 1)
@@ -231,12 +239,12 @@ def shape_of(value: SSAValue) -> Shape:
 
 
 def element_of(value: SSAValue) -> Attribute:
-    """The element type of a vector value."""
+    """Return the element type of a vector value."""
     return vector_type(value).element_type
 
 
 def transposed_view(base: SSAValue, rows: Index, cols: Index) -> SSAValue:
-    """A view of a rank-2 memref with its dimensions exchanged, made right after it."""
+    """Return the transposed view of a rank-2 memref, inserted right after it."""
     type_ = memref_type(base)
     build = Builder.after(base)
     offset, strides = view_of(base, build)
@@ -248,7 +256,7 @@ def transposed_view(base: SSAValue, rows: Index, cols: Index) -> SSAValue:
 
 
 def view_of(base: SSAValue, build: Builder) -> tuple[Index, tuple[Index, Index]]:
-    """Offset and strides of a rank-2 memref relative to its allocation."""
+    """Return offset and strides of a rank-2 memref relative to its allocation."""
     owner = base.owner
     if isinstance(owner, memref.ReinterpretCastOp):
         (offset,) = owner.mixed_offsets
@@ -266,14 +274,14 @@ def reinterpret(
     sizes: tuple[Index, Index],
     strides: tuple[Index, Index],
 ) -> SSAValue:
-    """A rank-2 view of the allocation under ``base``."""
+    """Return a rank-2 view of the allocation under ``base``."""
     owner = base.owner
     source = owner.operands[0] if isinstance(owner, memref.ReinterpretCastOp) else base
     return build.insert(memref.ReinterpretCastOp.of(source, offset, sizes, strides))
 
 
 def matrix_of(op: xetile.InitTileOp, build: Builder) -> Matrix:
-    """The matrix a tile lies in, as its ``init_tile`` describes it."""
+    """Return the matrix of a tile, as its ``init_tile`` describes it."""
     sizes = tile_sizes(op)
     if sizes is None:
         raise InternalError("a tile of a matrix of unknown size")
@@ -301,7 +309,7 @@ def view_address(
     sizes: Sequence[Index],
     strides: Sequence[Index],
 ) -> SSAValue:
-    """A view of what stands at an integer address."""
+    """Return a view of the memory at an integer address."""
     layout = StridedLayoutAttr([v if isinstance(v, int) else None for v in strides], 0)
     shape = [v if isinstance(v, int) else DYNAMIC_INDEX for v in sizes]
     result = MemRefType(tile.element_type, shape, layout)
@@ -311,34 +319,30 @@ def view_address(
 
 
 def leaves(state: State, value: SSAValue) -> Iterator[tuple[SSAValue, bool]]:
-    """Values read to compute ``value``: loads and values in buffers.
+    """Yield the values that ``value`` is computed from: loads and values in buffers.
 
-    With each: whether its element (i, j) is read only for element (i, j); twice if both
-    is the case.
+    Also yield whether element (i, j) of the value reads only element (i, j) of that
+    one; the value occurs twice if both holds.
     """
-    waiting = [(value, True)]
-    seen = set(waiting)
-    while waiting:
-        each, same_place = waiting.pop()
+    waiting = Worklist([(value, True)])
+    for each, same_place in waiting:
         op = each.owner
         if not is_vector(each.type):
             continue
-        if each in state.buffers or not isinstance(op, Operation):
-            yield each, same_place
-            continue
-        if isinstance(op, xetile.LoadTileOp):
+        if (
+            each in state.buffers
+            or not isinstance(op, Operation)
+            or isinstance(op, xetile.LoadTileOp)
+        ):
             yield each, same_place
             continue
         keeps = same_place and is_elementwise(op)
-        parts = [(operand, keeps) for operand in op.operands]
+        waiting += [(operand, keeps) for operand in op.operands]
         if isinstance(op, xetile.LoadGatherOp):
             yield each, False
             tile = state.tiles[op.tile]
             assert isinstance(tile, ScatterTile)
-            parts.append((tile.indices, same_place))
-        parts = [part for part in parts if part not in seen]
-        seen.update(parts)
-        waiting += parts
+            waiting += [(tile.indices, same_place)]
 
 
 def is_elementwise(op: Operation) -> bool:
@@ -348,8 +352,25 @@ def is_elementwise(op: Operation) -> bool:
     )
 
 
+def is_coordinate_swap(op: vector.ShapeCastOp) -> bool:
+    """True for a reshape between 1xN and Nx1, or to the same shape."""
+    old, new = shape_of(op.operands[0]), shape_of(op.results[0])
+    return old == new or (old == (new[1], new[0]) and 1 in old)
+
+
+def is_computed_where_read(op: Operation) -> bool:
+    """Whether an element of the result can be computed without the others."""
+    if len(op.results) != 1 or not is_vector(op.results[0].type):
+        return False
+    if isinstance(op, vector.ShapeCastOp):
+        return is_coordinate_swap(op)
+    loads = xetile.LoadTileOp, xetile.LoadGatherOp
+    places = *FREE, *VIEWS, *MOVES, *loads
+    return isinstance(op, places) or is_elementwise(op)
+
+
 def tell_passes(state: State) -> None:
-    """Remark on each load how many loops go over what it reads."""
+    """Add a remark to each load: how many loops do it."""
     for load, loops in state.reads.items():
         times = "once" if loops == 1 else f"{loops} times, by as many loops"
         remark(load, "passes", f"read from memory {times}")

@@ -1,11 +1,11 @@
-"""Where values end: in a buffer or in memory. Each writes its own loops.
+"""Stores of values to buffers and to memory, each with its own loops.
 
-Some stores go past the caches, where the matrix they fill is larger than these: a line
-that is stored to is read first; a non-temporal store of all of it is not, which saves a
-third of what an elementwise kernel moves.  It must be aligned, and what fits into a
-cache, or was loaded to be updated, is better left there.  Its size is known at run time
-only.  Rows of wide tiles begin with a vector under a mask, so that all others are
-aligned; on AVX2 those that go past the caches.
+Some stores bypass the caches, if their matrix is larger than these: a line is read
+before it is stored to, but not by a non-temporal store of the whole line, which saves a
+third of the memory traffic of an elementwise kernel.  Such a store must be aligned;
+data that fits a cache, or was loaded to be updated, should stay in the cache.  The size
+is known only at run time.  Rows of wide tiles start with a masked vector, so that all
+others are aligned; on AVX2 only if they bypass the caches.
 
 Before: ``for column { store %v, %out }``
 After:  ``if %large_and_aligned { for column { store nontemporal } } else { for ... }``
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -33,11 +34,11 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.chunks import (
     WORD,
+    Chunks,
     Whole,
     block_at,
     chunk_at,
     lies_inside,
-    over_chunks,
     over_columns,
     put,
     waits_for_memory,
@@ -59,25 +60,25 @@ from xetl_cpu.lowering.loops.transposes import PART, lies_across, reads_across
 from xetl_cpu.lowering.tiles import may_alias, tile_root
 
 _LEAST_BYTES = 16
-"""Of a vector: what the narrowest non-temporal store moves."""
+"""Bytes of the narrowest non-temporal store."""
 
 _LEAST_BLOCK = 4
-"""Rows and columns that are transposed in registers."""
+"""Rows and columns of a block that is transposed in registers, at least."""
 
 _FEW = 8
-"""Vectors of a row that needs no loop."""
+"""Vectors of a row that is written without a loop, at most."""
 
 _WIDE = 512
-"""Columns of a tile whose rows begin with such a vector: a twentieth more to do."""
+"""Columns of a tile whose rows start with a masked vector: that costs a twentieth."""
 
 
 @record(frozen=True)
 class Alignment:
-    """How the rows of a tile lie in memory.
+    """The alignment of a tile's rows in memory.
 
     Attributes:
-        lead: columns before the first whole vector that is aligned, 0 if there is none.
-        streams: whether whole vectors from there on may be stored past the caches.
+        lead: columns before the first aligned vector, 0 if no vector is aligned.
+        streams: whether vectors from there on may be stored past the caches.
     """
 
     lead: Index
@@ -87,9 +88,9 @@ class Alignment:
 def alignment(
     state: State, build: Builder, to: TileAt, most_kept: int | None = None
 ) -> Alignment | None:
-    """The alignment of a tile that is stored; None: nothing depends on it.
+    """Return the alignment of a tile that is stored; None if it does not matter.
 
-    ``most_kept``: bytes of a matrix that stays in the caches; None: as many as usual.
+    ``most_kept``: bytes of a matrix that stays in caches; None: the machine's default.
     """
     base, rows = to.matrix.memref, to.matrix.rows
     width = byte_width(memref_type(base).element_type)
@@ -99,7 +100,7 @@ def alignment(
     _, (row_step, _) = view_of(base, build)
     step = build.times(row_step, width)
     extent = build.times(rows, step)
-    # Masks are instructions of AVX-512, and of AVX2 for what fills registers.
+    # AVX-512 has masks for all types, AVX2 for vectors that fill registers.
     masks = state.target.has_masks
     has_lead = masks or vector_bytes >= state.target.vector_bytes
     is_wide = to.shape[1] >= _WIDE and to.non_negative and has_lead
@@ -132,7 +133,7 @@ def alignment(
 
 
 def stream_in(loop: scf.ForOp, to: Alignment) -> None:
-    """Where it may be, run a twin of the loop that stores past the caches."""
+    """Add a copy of the loop that stores past the caches, and select it at run time."""
     following = loop.next_op
     if following is None or not waits_for_memory(loop):
         return
@@ -153,7 +154,7 @@ def stream_in(loop: scf.ForOp, to: Alignment) -> None:
 
 
 def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
-    """Compute a value in front of ``op`` into a buffer of its shape."""
+    """Compute a value into a buffer of its shape, in front of ``op``."""
 
     def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         at = chunk_at(ev).transposed() if to.is_column else chunk_at(ev)
@@ -169,13 +170,14 @@ def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
     state = state.for_columns(rows if to.is_column else cols)
     smallest = max(min(rows, cols), _LEAST_BLOCK)
     blocks = _for_blocks(state, value, smallest) if cols > 1 else None
-    # Blocks are not written in order: none may go on into what is below it.
+    # Blocks are not written in order: none may extend into the rows below it.
     apart = strides_of(memref_type(to.memref)) or [None]
     places = rows, *apart[:-1]
     if blocks and not any(n is None or n % blocks.lanes for n in places):
-        over_chunks(blocks, op, (rows, cols), block, rows_at_once=blocks.lanes)
+        Chunks(blocks, op, (rows, cols), block, rows_at_once=blocks.lanes).emit()
         return
-    over_chunks(state, op, (1, rows) if to.is_column else (rows, cols), body)
+    extents = (1, rows) if to.is_column else (rows, cols)
+    Chunks(state, op, extents, body).emit()
 
 
 def extract(
@@ -188,85 +190,137 @@ def extract(
     return Evaluator(state, nest).eval(value, At(*position, COLUMNS, 1))
 
 
-def store_tile(state: State, op: StoreTileOp) -> None:
-    """Write what lies inside the matrix, if the product before has not done it."""
-    if op in state.stored:
-        return
-    tile = state.tiles[op.tile]
-    assert isinstance(tile, TileAt)
-    if tile.shape == (1, 1):
-        _store_one(state, op, tile)
-    else:
-        _store_rows(state, op, tile)
+@record()
+class _Row:
+    """A store, its tile, and where the stored part of its rows starts and ends."""
+
+    op: StoreTileOp
+    to: TileAt
+    first: Index
+    end: Index
 
 
-def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
-    """The traversal follows the memory."""
-    rows, cols = tile.shape
-    along = tile.matrix.is_contiguous()
-    down = cols == 1 or (
-        rows > 1 and not along and tile.transposed().matrix.is_contiguous()
-    )
-    target = tile.transposed() if down else tile
-    blocks = None
-    if tile.non_negative and not down and along:
-        # Rows are stored some at a time.
-        blocks = _for_blocks(state, op.value, min(tile.shape))
-    state = blocks or state.for_columns(target.shape[1])
-    start = Builder.before(op)
-    (row_from, outer), (col_from, inner) = _ends(start, target)
+def store_tiles(state: State, ops: Sequence[StoreTileOp]) -> None:
+    """Store elements inside the matrices, unless a product has stored them already.
+
+    One loop does all stores, in front of the last one.
+    """
+    stores = list[tuple[StoreTileOp, TileAt]]()
+    for op in ops:
+        tile = state.tiles[op.tile]
+        assert isinstance(tile, TileAt)
+        if op not in state.stored:
+            stores.append((op, tile))
+    if stores and stores[0][1].shape == (1, 1):
+        _store_one(state, *stores[0])
+    elif stores:
+        _store_rows(state, stores, ops[-1])
+
+
+def _store_rows(
+    state: State, stores: Sequence[tuple[StoreTileOp, TileAt]], place: Operation
+) -> None:
+    """Write the loops of stores; they follow the memory."""
+    down = _goes_down(stores[0][1])
+    blocks = None if down else _blocks_of(state, *stores[0])
+    start = Builder.before(place)
+    targets = [(op, tile.transposed() if down else tile) for op, tile in stores]
+    places = [_ends(start, target) for _, target in targets]
+    found = [_Row(*one, *there[1]) for one, there in zip(targets, places)]
+    (row_from, row_to), shape = places[0][0], found[0].to.shape
+    state = blocks or state.for_columns(shape[1])
+    ends = [each.end for each in found]
+    inner = reduce(start.maximum, ends)
 
     def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
-        at = chunk_at(ev)
-        value = ev.eval(op.value, at.transposed() if down else at)
-        end = inner if ev.stop is None else ev.stop
-        _store_lanes(ev, value, target, at, end, col_from)
-        return []
+        return _write_at(ev, found, [chunk_at(ev)], down)
 
     def block(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
-        for at in block_at(ev):
-            value = ev.eval(op.value, at.transposed() if down else at)
-            _store_lanes(ev, value, target, at, inner, col_from)
-        return []
+        return _write_at(ev, found, block_at(ev), down)
 
-    _tell(op, state, target)
-    if blocks is None and not down and _is_copied(state, op.value, target):
-        over_columns(state, op, target.shape, body)
+    for each in found:
+        _tell(each.op, state, each.to)
+    if blocks is None and not down and all(_is_copied(state, each) for each in found):
+        over_columns(state, place, shape, body)
         return
-    most_kept = _most_kept(state, op.value)
-    lies = None if down or blocks else alignment(state, start, target, most_kept)
-    lead = 0 if lies is None else lies.lead
-    first: Index = row_from
+    lies = None if down or blocks else _alignment_of(state, start, found)
+    inside: Whole | None = None
     if blocks is not None:
         lanes = state.lanes
-        whole = start.index(start.maximum(outer, 0))
-        first = whole_steps(start, whole, lanes)
-        over_chunks(state, op, (first, inner), block, inner, rows_at_once=lanes)
-    inside: Whole | None = None
-    if blocks is None and isinstance(op.parent_op(), scf.ForOp):
-        inside = target.shape, [lies_inside(start, target)]
-    nest = over_chunks(
+        whole = start.index(start.maximum(row_to, 0))
+        row_from = whole_steps(start, whole, lanes)
+        extents = row_from, inner
+        Chunks(state, place, extents, block, inner, rows_at_once=lanes).emit()
+    elif isinstance(place.parent_op(), scf.ForOp):
+        inside = shape, [lies_inside(start, each.to) for each in found]
+    nest = Chunks(
         state,
-        op,
-        (outer, inner),
+        place,
+        (row_to, inner),
         body,
-        inner,
-        lead=lead,
+        reduce(start.minimum, ends),
+        lead=0 if lies is None else lies.lead,
         whole=inside,
         halves=True,
-        twice=not _is_overwritten(state, op),
-    )
-    if nest.outer_loop is not None and first != 0:
-        nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
-    if lies is not None and nest.before is not None and not _is_updated(op):
+        twice=not _is_overwritten(state, found),
+    ).emit()
+    if nest.outer_loop is not None and row_from != 0:
+        nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(row_from)
+    if lies is not None and nest.before is not None and not _is_updated(found):
         stream_in(nest.before.loop, lies)
 
 
-def _most_kept(state: State, value: SSAValue) -> int | None:
-    """L2, if a value is computed of a product on tiles; None: no rule of its own.
+def _write_at(
+    ev: Evaluator, found: Sequence[_Row], places: Sequence[At], down: bool
+) -> list[SSAValue]:
+    """Compute all values of a place before storing any."""
+    one = len(found) == 1
+    for at in places:
+        there = at.transposed() if down else at
+        values = [ev.eval(each.op.value, there) for each in found]
+        for each, value in zip(found, values):
+            end = each.end
+            if ev.stop is not None:
+                stop = ev.stop
+                end = stop if one else ev.nest.places[1].minimum(end, stop)
+            _store_lanes(ev, value, each.to, at, end, each.first)
+    return []
 
-    A line that comes to be overwritten meets the stream of B there; the micro-kernel
-    stores so as well (8192 x 1024 x 1024 in bf16 with a bias: 13.0 ms, and 11.8).
+
+def _goes_down(tile: TileAt) -> bool:
+    """Whether columns are contiguous in memory, but rows are not."""
+    rows, cols = tile.shape
+    return cols == 1 or (rows > 1 and lies_across(tile.matrix))
+
+
+def _blocks_of(state: State, op: StoreTileOp, tile: TileAt) -> State | None:
+    """Return the state for rows stored together as transposed blocks, or None."""
+    if not (tile.non_negative and tile.matrix.is_contiguous()):
+        return None
+    return _for_blocks(state, op.value, min(tile.shape))
+
+
+def _alignment_of(
+    state: State, build: Builder, found: Sequence[_Row]
+) -> Alignment | None:
+    """Return the alignment that all rows of a loop have in common, or None."""
+    all_of = [
+        alignment(state, build, x.to, _most_kept(state, x.op.value)) for x in found
+    ]
+    one, *others = [each for each in all_of if each is not None] or [None]
+    if one is None or len(others) + 1 < len(all_of):
+        return None
+    for each in filter(None, others):
+        alike = build.compare("eq", build.index(one.lead), build.index(each.lead))
+        one = Alignment(one.lead, build.both(one.streams, each.streams, alike))
+    return one
+
+
+def _most_kept(state: State, value: SSAValue) -> int | None:
+    """Return the size of L2 for values computed of a product on tiles, else None.
+
+    In L2, lines to be overwritten compete with the stream of B; the micro-kernel stores
+    in the same way (8192 x 1024 x 1024 in bf16 with a bias: 13.0 ms, and 11.8).
     """
     for leaf, _ in leaves(state, value):
         op = leaf.owner
@@ -275,31 +329,32 @@ def _most_kept(state: State, value: SSAValue) -> int | None:
     return None
 
 
-def _is_updated(op: StoreTileOp) -> bool:
-    """Whether the array is loaded beside the store: its lines are in the caches."""
-    block, array = op.parent, tile_root(op.tile)
+def _is_updated(found: Sequence[_Row]) -> bool:
+    """Whether a stored array is also loaded: then its lines are in the caches."""
+    block, arrays = found[0].op.parent, [tile_root(each.op.tile) for each in found]
     assert block is not None
     loads = (each for each in block.ops if isinstance(each, LoadTileOp))
-    return any(tile_root(load.tile) is array for load in loads)
+    return any(tile_root(load.tile) in arrays for load in loads)
 
 
-def _is_overwritten(state: State, op: StoreTileOp) -> bool:
-    """Whether what is stored may be computed of what stood in its place."""
-    to = tile_root(op.tile)
-    sources = [leaf.owner for leaf, _ in leaves(state, op.value)]
+def _is_overwritten(state: State, found: Sequence[_Row]) -> bool:
+    """Whether a stored value may be computed from the elements that it overwrites."""
+    sources = [leaf.owner for x in found for leaf, _ in leaves(state, x.op.value)]
     loads = [each for each in sources if isinstance(each, LoadTileOp | LoadGatherOp)]
-    return any(may_alias(tile_root(load.tile), to) for load in loads)
+    roots = [tile_root(each.op.tile) for each in found]
+    return any(may_alias(tile_root(load.tile), to) for load in loads for to in roots)
 
 
-def _is_copied(state: State, value: SSAValue, to: TileAt) -> bool:
-    """Whether short rows, loaded with masks for nothing, come from a matrix's end."""
+def _is_copied(state: State, row: _Row) -> bool:
+    """Whether short rows are loaded with needless masks, from the end of a matrix."""
+    to = row.to
     vectors, rest = divmod(to.shape[1], state.lanes)
     is_short = to.is_inside and rest == 0 and vectors <= _FEW
     if not (is_short and to.matrix.is_contiguous()):
         return False
     loads = [
         leaf.owner
-        for leaf, _ in leaves(state, value)
+        for leaf, _ in leaves(state, row.op.value)
         if isinstance(leaf.owner, LoadTileOp)
     ]
     if not state.target.has_masks and not all(_is_spread(each, to) for each in loads):
@@ -309,7 +364,7 @@ def _is_copied(state: State, value: SSAValue, to: TileAt) -> bool:
 
 
 def _is_spread(load: LoadTileOp, to: TileAt) -> bool:
-    """Whether a vector is made of several, of elements that AVX2 loads with masks."""
+    """Whether one vector is made of several, of elements that AVX2 can mask."""
     rows_of = vector_type(load.result)
     is_wide = rows_of.get_shape()[1] > to.shape[1]
     return is_wide and byte_width(rows_of.element_type) >= WORD
@@ -318,7 +373,7 @@ def _is_spread(load: LoadTileOp, to: TileAt) -> bool:
 def _ends(
     build: Builder, target: TileAt
 ) -> tuple[tuple[Index, Index], tuple[Index, Index]]:
-    """The first row and the end of those that are stored; the same of columns."""
+    """Return the first and the end of the stored rows, and the same of columns."""
     if target.is_inside:
         return (0, target.shape[0]), (0, target.shape[1])
     (row_from, row_to), (col_from, col_to) = (
@@ -328,11 +383,11 @@ def _ends(
             (target.matrix.cols, target.col, target.shape[1]),
         )
     )
-    # A loop that does not start at the first row must stay one.
+    # A loop that does not start at the first row needs an SSA value as its end.
     outer: Index = row_to if target.non_negative else build.index(row_to)
     if target.shape[0] == 1 and target.non_negative:
         outer = 1
-    # A single row that lies outside must not be written: no columns then.
+    # A single row outside of the matrix must not be written: it gets no columns.
     inner = col_to
     if isinstance(outer, int):
         inside = build.compare("sgt", row_to, 0)
@@ -341,7 +396,7 @@ def _ends(
 
 
 def _store_one(state: State, op: StoreTileOp, tile: TileAt) -> None:
-    """A single element, if it lies inside the matrix."""
+    """Store a single element if it is inside the matrix."""
     value = extract(state, op.value, (0, 0), op)
     build = Builder.before(op)
     row_inside, col_inside = (
@@ -354,9 +409,10 @@ def _store_one(state: State, op: StoreTileOp, tile: TileAt) -> None:
 
 
 def _for_blocks(state: State, value: SSAValue, smallest: int) -> State | None:
-    """With vectors as long as blocks of the value that are transposed in registers.
+    """Return a state with vectors as long as blocks that are transposed in registers.
 
-    None: it is not. ``smallest``: its rows or columns, which the blocks do not exceed.
+    Return None if the value is not transposed. ``smallest``: its rows or columns, which
+    the blocks do not exceed.
     """
     most = max(state.lanes, PART // byte_width(element_of(value)))
     lanes = min(most, 1 << smallest.bit_length() - 1)
@@ -377,7 +433,7 @@ def _tell(op: StoreTileOp, state: State, tile: TileAt) -> None:
 def _inside(
     build: Builder, size: Index, offset: Index, extent: int, non_negative: bool
 ) -> tuple[Index, Index]:
-    """First and one past the last index of a tile's dimension inside the matrix."""
+    """Return the first and the end of a tile's indices inside the matrix."""
     upper = build.minimum(build.minus(size, offset), extent)
     if non_negative:
         return 0, upper
@@ -411,7 +467,7 @@ def _store_lanes(
 
 
 def store_scatter(state: State, op: StoreScatterOp) -> None:
-    """Write each active lane at its own index."""
+    """Store each active lane at its own index."""
     tile = state.tiles[op.tile]
     assert isinstance(tile, ScatterTile)
     rows, cols = tile.shape
@@ -437,7 +493,7 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
             _strided_store(ev, tile, op.mask, at, scatter)
         return []
 
-    over_chunks(state, op, (rows, end), body)
+    Chunks(state, op, (rows, end), body).emit()
 
 
 _store_of_any_stride = late("xetl_cpu.lowering.loops.strides", "store_of_any_stride")

@@ -1,7 +1,7 @@
-"""Elements a few places apart: vectors are loaded and shuffled, or shuffled and stored.
+"""Strided elements: vectors are loaded and shuffled, or shuffled and stored.
 
-Such are one color of pixels, ``X[3 * arange(n) + c]``, or the real parts of complex
-numbers. A row backwards is one load and one shuffle.
+Examples are one color of pixels, ``X[3 * arange(n) + c]``, or the real parts of complex
+numbers. A reversed row is one load and one shuffle.
 
 Before: ``for column chunk { gather X[%first], X[%first + 3], ... }``
 After:  ``for column chunk in X { three loads, two shuffles } ; the rest of the row:
@@ -38,15 +38,15 @@ from xetl_cpu.lowering.loops.state import (
 from xetl_cpu.lowering.loops.transposes import lies_across
 
 _MOST_VECTORS = 4
-"""[measured] With more, shuffles take as long as gathers."""
+"""[measured] With more vectors, shuffles take as long as gathers."""
 
 
 def strided_load(
     ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At, padding: SSAValue
 ) -> SSAValue | None:
-    """The lanes ``at`` of a gather; None: they are not known to be a few places apart.
+    """Return the lanes ``at`` of a gather; None if no small stride is known.
 
-    Whether numbers wrap around, and what counts, is looked at when the code runs.
+    Whether numbers wrap around, and which lanes are active, is tested at run time.
     """
     (step, offset), lanes = _few(tile), at.lanes
     if not step or at.axis != COLUMNS or tile.size is None:
@@ -97,11 +97,10 @@ def strided_load(
 def _up_to_limit(
     ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
 ) -> tuple[Index, Index, list[tuple[SSAValue, At]]]:
-    """Where lanes ``at`` are in memory, if the loop ends at a limit.
+    """Return where lanes ``at`` are in memory, if the loop ends at a limit.
 
-    Returns the place from which on they are read or written, the first column from
-    which on one is outside of the array, wraps around or does not count, and what
-    else says which lanes count.
+    Return the first place of the lanes, the first column with a lane that is outside
+    the array, wraps around or is inactive, and other conditions for active lanes.
     """
     row, (numbers, inside) = ev.nest.at(at.row), parts_of(tile.indices)
     (step, offset), last = _few(tile), tile.shape[1] - 1
@@ -150,7 +149,7 @@ def _every_nth(
     offset: int,
     like: SSAValue,
 ) -> SSAValue:
-    """Elements of an array, ``step`` apart; ``offset``: how far behind ``first``."""
+    """Load elements ``step`` apart, ``offset`` places behind ``first``."""
     wide = vector_type(like)
     (lanes,) = wide.get_shape()
     if step < 0:
@@ -164,17 +163,18 @@ def _every_nth(
 def row_of_any_stride(
     ev: Evaluator, matrix: Matrix, row: Index, limit: Index, gather: vector.GatherOp
 ) -> Operation:
-    """What does the same as ``gather``, faster if the row repeats one element.
+    """Return code like ``gather`` that is faster if the row repeats one element.
 
-    Such are the gradient of a sum and other arrays that NumPy or torch broadcast. So is
-    it if the row is every second element, X[:, ::2] or real parts, or goes backwards.
+    Such rows are the gradient of a sum and other arrays that NumPy or torch broadcast.
+    The code is also faster for every second element, X[:, ::2] or real parts, and for
+    reversed rows.
 
     Args:
-        ev: of the nest.
-        matrix: what is read; the stride of its columns is known when the code runs.
-        row: of the matrix.
-        limit: how many elements of it there are; 0 where it is outside.
-        gather: some of its lanes, not inserted yet.
+        ev: the evaluator of the nest.
+        matrix: the matrix; the stride of its columns is known at run time.
+        row: the row of the matrix.
+        limit: how many elements of the row exist; 0 if the row is outside.
+        gather: a gather of some lanes, not inserted yet.
     """
     outside, step = ev.nest.at(row), _step_at_run(ev, matrix)
     repeats = ev.nest.places[0].compare("eq", step, 0)
@@ -185,7 +185,7 @@ def row_of_any_stride(
     same = splat(build, build.insert(one), vector_type(gather.result).get_shape()[0])
     found = build.insert(arith.SelectOp(gather.mask, same, gather.pass_thru))
     build.add(scf.YieldOp(found))
-    # Across rows of memory the stride is their distance.
+    # If columns are contiguous, the stride is the distance of rows.
     is_far = lies_across(matrix)
     other = gather if is_far else _as_vectors(rest, ev, matrix, gather)
     rest.add(scf.YieldOp(rest.insert(other)))
@@ -195,7 +195,7 @@ def row_of_any_stride(
 def _as_vectors(
     build: Builder, ev: Evaluator, matrix: Matrix, gather: vector.GatherOp
 ) -> Operation:
-    """One or two loads and a shuffle, if all lanes count and the stride is -1 or 2."""
+    """Return loads and a shuffle, for the case of no masks and a stride of -1 or 2."""
     wide = vector_type(gather.result)
     (lanes,) = wide.get_shape()
     all_count = build.insert(vector.ReductionOp(gather.mask, kind="and"))
@@ -205,7 +205,7 @@ def _as_vectors(
         there, elsewhere = Block(), Block([found, scf.YieldOp(found.results[0])])
         loads, (row, col) = Builder.at_end(there), gather.indices
         first, view = loads.times(col, step), _dense_view(ev, matrix)
-        # The second ends with the last lane: behind it may be nothing.
+        # The second load ends with the last lane: memory may end behind it.
         starts = (0, lanes - 1) if step == 2 else (1 - lanes,)
         places = [[row, loads.index(loads.plus(first, n))] for n in starts]
         parts = [loads.insert(vector.LoadOp(view, each, wide)) for each in places]
@@ -221,7 +221,7 @@ def _as_vectors(
 
 
 def _step_at_run(ev: Evaluator, matrix: Matrix) -> SSAValue:
-    """From one element of a row to the next."""
+    """Return the distance from one element of a row to the next."""
     key = "stride", id(matrix.memref)
     if key not in ev.memo:
         first = ev.nest.places[0]
@@ -235,7 +235,7 @@ def _is_step(ev: Evaluator, matrix: Matrix, step: int) -> SSAValue:
 
 
 def _dense_view(ev: Evaluator, matrix: Matrix) -> SSAValue:
-    """A matrix whose stride is 2 or -1, as the memory that it is in."""
+    """Return the memory of a matrix with stride 2 or -1 as a contiguous view."""
     key = "dense", id(matrix.memref)
     if key not in ev.memo:
         first = ev.nest.places[0]
@@ -248,9 +248,9 @@ def _dense_view(ev: Evaluator, matrix: Matrix) -> SSAValue:
 def store_of_any_stride(
     ev: Evaluator, matrix: Matrix, scatter: vector.ScatterOp
 ) -> None:
-    """Do what ``scatter`` does, faster if elements of a row are two places apart."""
+    """Do what ``scatter`` does, faster if the stride of rows is 2."""
     build = ev.nest.places[2]
-    # Without masks as in `strided_store`.
+    # Targets without masks as in `strided_store`.
     if not ev.state.target.has_masks or lies_across(matrix):
         build.add(scatter)
         return
@@ -271,7 +271,7 @@ def strided_store(
 ) -> None:
     """Do what ``scatter`` does, faster if lanes are a few places apart.
 
-    Elements between them are masked off: other programs may write them now.
+    Elements between the lanes are masked off: other programs may be writing them.
     """
     (step, offset), lanes, build = _few(tile), at.lanes, ev.place(at)
     if not step or not ev.state.target.has_masks:  # those of AVX2 are slow on AMD
@@ -306,7 +306,7 @@ def _store_every_nth(
 ) -> None:
     """Store lanes ``step`` apart; the first is ``offset`` places behind ``first``.
 
-    ``to`` is a memref, and its row if it has rows.
+    ``to`` is a memref, with the row if it has rows.
     """
     base, *row = to
     (lanes,) = vector_type(scatter.value).get_shape()
@@ -331,9 +331,9 @@ def _store_every_nth(
 
 
 def _few(tile: ScatterTile) -> tuple[int, int]:
-    """How many places apart neighbours of a row are in memory; 0: not a few.
+    """Return how many places apart elements of a row are in memory; 0: not a few.
 
-    The second number: how far behind a multiple of that they probably are.
+    The second number is their expected offset from a multiple of that.
     """
     step, offset = step_of(parts_of(tile.indices).numbers)
     is_dense = strides_of(memref_type(tile.memref)) == [1]
@@ -342,7 +342,7 @@ def _few(tile: ScatterTile) -> tuple[int, int]:
 
 
 def _is_range(condition: SSAValue) -> bool:
-    """Whether what holds for two lanes of a row holds for all between them."""
+    """Whether a condition that holds for two lanes holds for all lanes between them."""
     op = condition.owner
     if isinstance(op, arith.AndiOp):
         return all(map(_is_range, op.operands))
@@ -356,9 +356,9 @@ def _is_range(condition: SSAValue) -> bool:
 
 
 def step_of(value: SSAValue) -> tuple[int, int]:
-    """From one index of a row to the next, unless a number wraps; 0: nobody knows.
+    """Return the step from one index of a row to the next if none wraps; 0: unknown.
 
-    The second number is what constants add to the indices.
+    The second number is the sum of constants that are added to the indices.
     """
     step, offset = 1, 0
     while not isinstance(op := value.owner, vector.StepOp):

@@ -1,8 +1,8 @@
 """Blocks that are transposed in registers: as many vectors as a vector has lanes.
 
-Elements that are neighbours in memory along the other dimension than the loop goes
-would be gathered one by one. Instead a block of ``lanes`` x ``lanes`` is loaded as
-its vectors lie, and lanes and vectors change places in log2(lanes) steps of shuffles.
+A loop across contiguous memory would gather its elements one by one. Instead, a block
+of ``lanes`` x ``lanes`` is loaded in vectors along memory, and log2(lanes) steps of
+shuffles exchange lanes and vectors.
 
 Before: ``for row { for column chunk { gather } }``
 After:  ``for row block { for column chunk { lanes loads; shuffles; lanes uses } }``
@@ -23,16 +23,17 @@ from xetl.dialects.base import is_vector, memref_type, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import LoadTileOp, TileConvLayoutOp, TileTransposeOp
 from xetl.ir.builder import Builder
+from xetl.worklist import Worklist
 from xetl_cpu.lowering.loops.state import Matrix, State, TileAt, shape_of
 
 PART = 16
-"""Bytes within which two vectors are interleaved by one instruction."""
+"""Bytes of the parts within which one instruction interleaves two vectors."""
 
 _ELEMENTWISE = ("arith.", "math.")
 
 
 def transposed_rows(build: Builder, vectors: Sequence[SSAValue]) -> list[SSAValue]:
-    """Vector i of the result has lane i of each: as many vectors as lanes, 2^n."""
+    """Return vectors of which vector i has lane i of each; as many as lanes, 2^n."""
     count, rows = len(vectors), list(vectors)
     part = min(count, PART // byte_width(vector_type(rows[0]).element_type))
     for step in [1 << n for n in range(count.bit_length() - 1) if 1 << n >= part]:
@@ -59,24 +60,21 @@ def _shuffled(
 
 
 def lies_across(matrix: Matrix, flipped: bool = False) -> bool:
-    """True when elements of a column, and not of a row, are known to be adjacent.
+    """True if columns, but not rows, are known to be contiguous.
 
-    ``flipped``: rows and columns have changed places.
+    ``flipped``: rows and columns are swapped.
     """
     down, right = static_strides(memref_type(matrix.memref))[:: -1 if flipped else 1]
     return down == 1 and right != 1
 
 
 def reads_across(state: State, value: SSAValue) -> bool:
-    """Whether a row of the value is computed from elements that lie in a column."""
-    waiting, seen = [(value, False)], set[tuple[SSAValue, bool]]()
-    while waiting:
-        each, flipped = waiting.pop()
-        op = each.owner
-        if (each, flipped) in seen or not isinstance(op, Operation):
+    """Whether a row of the value is computed from elements of a column in memory."""
+    waiting = Worklist([(value, False)])
+    for each, flipped in waiting:
+        op, buffer = each.owner, state.buffers.get(each)
+        if not isinstance(op, Operation):
             continue
-        seen.add((each, flipped))
-        buffer = state.buffers.get(each)
         if buffer is not None:
             if flipped and not buffer.is_column and shape_of(each)[0] > 1:
                 return shape_of(each)[0] % state.lanes == 0
@@ -86,7 +84,7 @@ def reads_across(state: State, value: SSAValue) -> bool:
                 return True
         elif isinstance(op, TileTransposeOp | TileConvLayoutOp):
             turned = isinstance(op, TileTransposeOp)
-            waiting.append((op.operands[0], flipped != turned))
+            waiting += [(op.operands[0], flipped != turned)]
         elif op.name.startswith(_ELEMENTWISE) and not isinstance(op, arith.ConstantOp):
             waiting += [(v, flipped) for v in op.operands if is_vector(v.type)]
     return False

@@ -1,1 +1,1 @@
-"""Parts of `pack-operands`: what can be packed for many programs, where, and when."""
+"""Parts of `pack-operands`: which operands can be packed for many programs, and how."""

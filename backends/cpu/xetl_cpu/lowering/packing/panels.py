@@ -1,8 +1,8 @@
-"""Memory for packed operands, and the loops that fill it before programs run.
+"""Memory for packed operands, and the loops that pack them before programs run.
 
-What a launch could be given again later (`cpu.packed_memory`) is packed by the programs
-all the same where hardly any share it: through memory it would go twice, in a program
-it stays in the cache.
+An operand that a launch could pass in packed (`cpu.packed_memory`) is still packed by
+each program if hardly any programs share it: packed before them, it would go through
+memory twice, but packed in a program it stays in the cache.
 """
 
 from __future__ import annotations
@@ -21,62 +21,46 @@ from xetl.dialects.upstream import arith, func, memref, scf
 from xetl.dialects.xetile import InitTileOp
 from xetl.ir.builder import Builder, move_before
 from xetl.records import record
-from xetl_cpu.dialect import (
-    BrgemmTileOp,
-    FibersOp,
-    IsNewOp,
-    PackedMemoryOp,
-    ThreadCountOp,
-    ThreadNumberOp,
-    element_attribute,
-    pack,
-)
+from xetl_cpu import dialect
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
-from xetl_cpu.lowering.packing.plans import (
-    Plan,
-    bound,
-    copied,
-    copier,
-    reach,
-    same_index,
-    same_plan,
-)
+from xetl_cpu.lowering.packing import plans
 from xetl_cpu.lowering.tiles import piece_along_n, tile_sizes
 from xetl_cpu.machine import PAGE
 from xetl_cpu.microkernels.blocking import Blocking
 
 _DTYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
-"""Their places in it are how the memory of a packed operand names them."""
+"""The position of a dtype here is its number in the header of packed memory."""
 
 _FEW_ROWS = 128
-"""Of C, up to which several programs pack the same panels each for itself, where a
-thread cannot do it for all of them."""
+"""Rows of C up to which several programs each pack the same panels, if no thread can
+pack for all of its programs."""
 
 
 _SHORT_ROW, _ROW = 256, 512
-"""Bytes of a row of a tile of B below which a thread packs tiles together, and how wide
-they are then: each row is in another page (bf16, tiles of 64: 1 to 4 %)."""
+"""Rows of a tile of B with fewer bytes are packed together by a thread, until they have
+the second number of bytes: each row is in another page (bf16, tiles of 64: 1 to 4
+%)."""
 
 
 @record(eq=False)
 class Packing:
-    """A packed operand: how large it is, and where.
+    """A packed operand: its size, and its memory.
 
     Attributes:
         plan: what is packed.
-        depth: of one product, along k.
-        total: extent along k, of any matrix at most.
+        depth: the extent of one product along k.
+        total: the largest extent of a matrix along k.
         per_panel: elements of a panel.
-        tiles: how many tiles of n a matrix has at most.
-        source: the operand as a (k, n) matrix, if there is one for all programs.
+        tiles: the largest number of tiles of a matrix along n.
+        source: the operand as a (k, n) matrix, if all programs use one matrix.
         is_missing: whether it has to be packed; None: always.
         is_there: whether programs find it packed; None: always.
         by_thread: whether threads pack tile by tile; None: never.
-        shared: what was packed for another product, and is read by this one as well.
+        shared: the packing of another product that this product reads as well.
     """
 
-    op: BrgemmTileOp
-    plan: Plan
+    op: dialect.BrgemmTileOp
+    plan: plans.Plan
     loop: scf.ParallelOp
     blocking: Blocking
     depth: int
@@ -91,20 +75,20 @@ class Packing:
     shared: Packing | None = None
 
     def elements(self, build: Builder) -> Index:
-        """Of one matrix."""
+        """Return the elements of one matrix."""
         return build.times(self.tiles, self.tile_elements(build))
 
     def tile_elements(self, build: Builder) -> Index:
-        """Of one tile."""
+        """Return the elements of one tile."""
         return build.times(self.per_panel, self.panels(build))
 
     def panels(self, build: Builder) -> Index:
-        """Of one tile."""
+        """Return the panels of one tile."""
         return build.ceil_divided(self.plan.width, self.blocking.nr)
 
     @property
     def row(self) -> int:
-        """Bytes of a row of a tile, if panels of tiles lie side by side; else 0."""
+        """Bytes of a row of a tile, if panels of tiles are side by side; else 0."""
         how, plan = self.blocking, self.plan
         if not isinstance(plan.width, int) or plan.tile is None or plan.n_dim == 0:
             return 0
@@ -112,31 +96,31 @@ class Packing:
 
     @property
     def of_a_page(self) -> int:
-        """How many tiles have a page of B's row."""
+        """The number of tiles that one page of B's row covers."""
         return max(1, PAGE // self.row) if self.row else 1
 
     @property
     def together(self) -> int:
-        """How many tiles a thread packs at once."""
+        """The number of tiles that a thread packs at once."""
         is_short = 0 < self.row < _SHORT_ROW and self.blocking.k_step == 1
         return _ROW // self.row if is_short else 1
 
     def layout(self) -> list[int]:
-        """What decides, with source and extents, about the packed elements."""
+        """Return the facts, besides source and extents, that decide packed elements."""
         how, (of_a, of_b) = self.blocking, self.blocking.arithmetic.unsigned
         dtypes = [_DTYPES.index(how.dtype), _DTYPES.index(how.compute)]
         return [how.nr, how.k_pack, how.k_step, 2 * of_a + of_b, *dtypes]
 
 
 def measure(
-    op: BrgemmTileOp, plan: Plan, loop: scf.ParallelOp, blocking: Blocking
+    op: dialect.BrgemmTileOp, plan: plans.Plan, loop: scf.ParallelOp, blocking: Blocking
 ) -> Packing:
-    """How much is to be packed, computed before the programs."""
+    """Compute the sizes of a packing before the programs."""
     build = Builder.before(loop)
     *_, depth = op.shape()
     assert op.count is not None
     if plan.step is None:
-        total = build.times(bound(op.count, loop, build), depth)
+        total = build.times(plans.bound(op.count, loop, build), depth)
     else:
         steps = _most_tiles(plan, 1 - plan.n_dim, depth, loop, build)
         total = build.times(steps, depth)
@@ -149,22 +133,22 @@ def measure(
             tiles = build.minimum(loop.upper_bounds[axis], tiles)
     source = None
     if plan.batch is None:
-        # Computed in the program, it may still be the same for all of them.
-        copy = copier(loop, build, {})
+        # An operand computed in the program may still be the same for all programs.
+        copy = plans.copier(loop, build, {})
         source = _source_of_one(plan, copy, build)
         if plan.k_start is not None:
-            (k_start,) = copied([plan.k_start], copy)
+            (k_start,) = plans.copied([plan.k_start], copy)
             plan = replace(plan, k_start=k_start)
     return Packing(op, plan, loop, blocking, depth, total, per_panel, tiles, source)
 
 
-def share(first: Packing, op: BrgemmTileOp, plan: Plan) -> Packing | None:
-    """What was packed for ``first``, if that is what ``op`` needs."""
+def share(first: Packing, op: dialect.BrgemmTileOp, plan: plans.Plan) -> Packing | None:
+    """Return the packing ``first`` for ``op``, if both need the same; else None."""
     ours, theirs = op.shape()[2], first.op.shape()[2]
     fits = (
-        same_plan(plan, first.plan)
+        plans.same_plan(plan, first.plan)
         and op.plan == first.op.plan
-        and same_index(op.count, first.op.count)
+        and plans.same_index(op.count, first.op.count)
         and ours == theirs
         and op.b.type == first.op.b.type
     )
@@ -172,26 +156,27 @@ def share(first: Packing, op: BrgemmTileOp, plan: Plan) -> Packing | None:
 
 
 def _most_tiles(
-    plan: Plan, dim: int, extent: Index, loop: scf.ParallelOp, build: Builder
+    plan: plans.Plan, dim: int, extent: Index, loop: scf.ParallelOp, build: Builder
 ) -> Index:
-    """One more than a matrix has: all past its end are alike, that one.
+    """Return one tile more than a matrix has: it stands for all tiles past the end.
 
-    Or as many as loops over them meet.
+    Return fewer if the loops over the tiles end earlier.
     """
     sizes = tile_sizes(plan.init)
     assert sizes is not None
-    size = build.maximum(bound(sizes[dim], loop, build), 0)
+    size = build.maximum(plans.bound(sizes[dim], loop, build), 0)
     tiles = build.plus(build.ceil_divided(size, extent), 1)
-    end = reach(plan.init, dim, loop, build)
+    end = plans.reach(plan.init, dim, loop, build)
     if end is None:
         return tiles
     return build.minimum(tiles, build.maximum(build.ceil_divided(end, extent), 1))
 
 
 def reserve(packing: Packing, matrices: Index, most_by_thread: int) -> None:
-    """Memory for so many matrices, which the launch may bring if it is an argument.
+    """Reserve memory for matrices; a launch may pass it in if this is an argument.
 
-    ``most_by_thread``: bytes of a tile that threads pack each for itself; 0: none.
+    ``most_by_thread``: the most bytes of a tile that each thread packs for itself; 0:
+    none.
     """
     if packing.shared is not None:
         packing.buffer = packing.shared.buffer
@@ -206,7 +191,7 @@ def reserve(packing: Packing, matrices: Index, most_by_thread: int) -> None:
         most = most_by_thread // packing.blocking.compute_bytes
         is_small = build.compare("sle", each, most)
         packing.by_thread = is_better = pays_by_thread(packing, is_small, build)
-        of_threads = build.times(build.insert(ThreadCountOp()), each)
+        of_threads = build.times(build.insert(dialect.ThreadCountOp()), each)
         own_size = build.select(is_better, of_threads, size)
     is_alone = plan.may_be_brought() or plan.trips() is not None
     is_wanted = _many_share(packing, build) if is_alone else None
@@ -231,7 +216,7 @@ def reserve(packing: Packing, matrices: Index, most_by_thread: int) -> None:
 
 
 def reserve_first(function: func.FuncOp) -> None:
-    """All memory of the launch, and what its size is computed of, before any task."""
+    """Move memory of the launch, and code for its size, before any task."""
     block = function.body.block
     tasks = [op for op in block.ops if op.regions]
     moved = [op for op in block.ops if not op.regions and op is not block.last_op]
@@ -245,15 +230,15 @@ def _memory_of_launch(
     counts: tuple[SSAValue, SSAValue],
     is_wanted: SSAValue,
     build: Builder,
-) -> PackedMemoryOp:
-    """Memory for a packed argument; ``counts``: elements of it, and of a launch's."""
+) -> dialect.PackedMemoryOp:
+    """Get memory for a packed argument; ``counts``: its elements, those reserved."""
     source, plan = packing.source, packing.plan
     assert source is not None
     assert plan.k_start is not None
     sizes = (source.rows, source.cols, packing.total)
     numbers = (*sizes, plan.k_start, packing.tiles, plan.width)
     facts, type_ = map(build.index, numbers), _memory_type(packing)
-    memory = PackedMemoryOp(
+    memory = dialect.PackedMemoryOp(
         *(*counts, source.memref, is_wanted, [*facts], type_),
         argument=argument,
         layout=packing.layout(),
@@ -264,11 +249,13 @@ def _memory_of_launch(
 
 
 def _memory_type(packing: Packing) -> MemRefType:
-    return MemRefType(element_attribute(packing.blocking.compute), [DYNAMIC_INDEX])
+    return MemRefType(
+        dialect.element_attribute(packing.blocking.compute), [DYNAMIC_INDEX]
+    )
 
 
 def _many_share(packing: Packing, build: Builder) -> SSAValue:
-    """Whether packing before the programs pays: several of them read each tile."""
+    """Whether several programs read each tile, so that packing before them pays."""
     loop, plan = packing.loop, packing.plan
     axis, extents = plan.axis(loop), enumerate(loop.upper_bounds)
     sharers = build.product(each for number, each in extents if number != axis)
@@ -281,7 +268,7 @@ def _many_share(packing: Packing, build: Builder) -> SSAValue:
 
 
 def read_packed(packing: Packing) -> None:
-    """The product reads the packed operand from now on."""
+    """Let the product read the packed operand."""
     op, plan, build = packing.op, packing.plan, Builder.before(packing.op)
     offsets = plan.init.mixed_offsets
     number: Index = 0
@@ -310,8 +297,8 @@ def read_packed(packing: Packing) -> None:
     Rewriter.replace_op(op, new)
 
 
-def _number(plan: Plan, build: Builder) -> Index:
-    """Which tile a program needs."""
+def _number(plan: plans.Plan, build: Builder) -> Index:
+    """Return the number of the tile that a program needs."""
     offset, width = plan.init.mixed_offsets[plan.n_dim], plan.width
     assert plan.tile is not None
     if not isinstance(width, int) or multiple_of(offset, width) is plan.tile:
@@ -320,11 +307,11 @@ def _number(plan: Plan, build: Builder) -> Index:
 
 
 def emit_packing(packing: Packing, build: Builder, matrices: Index | None) -> None:
-    """A parallel loop over (tile of n, chunk of k), and matrices if there are many.
+    """Build a parallel loop over (tile of n, chunk of k), and over several matrices.
 
-    Where tiles are narrow a task has several, and a shorter chunk: pages of the operand
-    are gone through as a whole (bf16 on an Intel server core, by 512 bytes of a row: 16
-    GB/s, by 4096: 25).
+    If tiles are narrow, a task packs several of them, in shorter chunks: it reads whole
+    pages of the operand (bf16 on an Intel server core, by 512 bytes of a row: 16 GB/s,
+    by 4096: 25).
     """
     if packing.shared is not None:
         return
@@ -344,7 +331,7 @@ def emit_packing(packing: Packing, build: Builder, matrices: Index | None) -> No
 
 
 def _whole(number: int, step: int) -> int:
-    """The largest multiple that is not more, but one at least."""
+    """Return the largest multiple of ``step`` up to ``number``, or one ``step``."""
     return max(number // step, 1) * step
 
 
@@ -355,7 +342,7 @@ def _emit_pack(
     numbers: Sequence[BlockArgument],
     inner: Builder,
 ) -> None:
-    """Pack one chunk of one tile; ``numbers``: of the tile, the chunk, the matrix."""
+    """Pack one chunk of one tile; ``numbers`` are those of tile, chunk and matrix."""
     plan = packing.plan
     group, part, *matrix = numbers
     tile = inner.times(group, some)
@@ -364,8 +351,8 @@ def _emit_pack(
     source = packing.source
     if source is None:
         assert plan.batch is not None
-        copy = copier(packing.loop, inner, {plan.batch: matrix[0]})
-        (k_start,) = copied([k_start], copy)
+        copy = plans.copier(packing.loop, inner, {plan.batch: matrix[0]})
+        (k_start,) = plans.copied([k_start], copy)
         source = _source_of_one(plan, copy, inner)
         number = inner.plus(inner.times(matrix[0], packing.tiles), tile)
     skip = inner.times(part, chunk)
@@ -379,23 +366,23 @@ def _emit_pack(
 
 
 def _pack_when_met_first(packing: Packing, tile: Index, build: Builder) -> Index:
-    """A program packs its tile, and those beside it, if its thread has not yet.
+    """Let a program pack its tile, and those beside it, if its thread has not yet.
 
-    Returns the number of the tile in the packed memory.
+    Return the number of the tile in the packed memory.
     """
     source, k_start = packing.source, packing.plan.k_start
     assert packing.by_thread is not None
     assert source is not None
     assert k_start is not None
     together = packing.together
-    thread = build.insert(ThreadNumberOp())
+    thread = build.insert(dialect.ThreadNumberOp())
     group = build.divided(tile, together)
     first = mine = build.times(thread, together)
     if together > 1:
         mine = build.plus(first, build.minus(tile, build.times(group, together)))
     mine = build.select(packing.by_thread, mine, tile)
     inside = build.when(packing.by_thread)
-    inner = inside.when(inside.insert(IsNewOp(inside.index(group))))
+    inner = inside.when(inside.insert(dialect.IsNewOp(inside.index(group))))
     piece = _Piece(source, group, k_start, packing.total)
     width = inner.times(packing.plan.width, together)
     wide = replace(packing, plan=replace(packing.plan, width=width))
@@ -404,7 +391,7 @@ def _pack_when_met_first(packing: Packing, tile: Index, build: Builder) -> Index
 
 
 class _Piece(NamedTuple):
-    """Of a tile of the operand ``source``: ``length`` steps from ``first`` on."""
+    """A part of a tile of ``source``: ``length`` steps of k from ``first`` on."""
 
     source: Matrix
     tile: Index
@@ -415,7 +402,7 @@ class _Piece(NamedTuple):
 def _pack(
     packing: Packing, piece: _Piece, start: Index, inner: Builder, some: int = 1
 ) -> None:
-    """Pack a piece of so many tiles; ``start``: where in the packed memory."""
+    """Pack a piece of ``some`` tiles at ``start`` of the packed memory."""
     blocking, (source, tile, first, length) = packing.blocking, piece
     width = packing.plan.width
     column = inner.times(tile, width)
@@ -424,52 +411,53 @@ def _pack(
         width = inner.times(width, inner.minimum(last, some))
     k_valid = inner.maximum(inner.minus(source.rows, first), 0)
     if blocking.k_step > 1:
-        # What is packed besides, up to a whole step, is padding.
+        # Packed elements behind that, up to a whole step, are padding.
         k_valid = inner.minimum(k_valid, length)
         length = inner.rounded_up(length, blocking.k_step)
     n_valid = inner.maximum(inner.minus(source.cols, column), 0)
     numbers = (first, column, k_valid, n_valid, length, width)
     assert packing.buffer is not None
     to = (packing.buffer, start, packing.per_panel)
-    pack(inner, "b", blocking, source.memref, numbers, *to)
+    dialect.pack(inner, "b", blocking, source.memref, numbers, *to)
 
 
 def _source_of_one(
-    plan: Plan, copy: Callable[[SSAValue], SSAValue], inner: Builder
+    plan: plans.Plan, copy: Callable[[SSAValue], SSAValue], inner: Builder
 ) -> Matrix:
-    """The operand of the batch that ``copy`` computes, as a (k, n) matrix."""
+    """Return the operand in the batch that ``copy`` computes, as a (k, n) matrix."""
     init = plan.init
     clone = InitTileOp(
         copy(init.source),
         [0, 0],
         init.result.type,
-        sizes=copied(init.mixed_sizes, copy),
-        strides=copied(init.mixed_strides, copy),
+        sizes=plans.copied(init.mixed_sizes, copy),
+        strides=plans.copied(init.mixed_strides, copy),
     )
     matrix = matrix_of(clone, inner)
     return matrix.transposed() if plan.n_dim == 0 else matrix
 
 
-def can_pack_by_thread(plan: Plan, loop: scf.ParallelOp) -> bool:
-    """Whether a tile of B is that of a program's number, and a matter of one thread."""
+def can_pack_by_thread(plan: plans.Plan, loop: scf.ParallelOp) -> bool:
+    """Whether a program's number chooses the tile of B, and one thread can pack it."""
     if plan.step is not None or plan.batch is not None:
         return False
     is_number = plan.tile is None or plan.axis(loop) is not None
-    return is_number and not operations_in(loop, FibersOp)
+    return is_number and not operations_in(loop, dialect.FibersOp)
 
 
 def pays_by_thread(packing: Packing, is_small: SSAValue, build: Builder) -> SSAValue:
-    """Whether threads meet tiles in order, and each has one, or tiles are small.
+    """Whether threads meet tiles in order, and either each has one or tiles are small.
 
-    With fewer tiles than threads several pack the same, which pays if a tile stays in
-    the cache of a core. The last axis of the grid grows slowest: if that counts the
-    tiles, their programs follow each other. Those that are packed together are one.
+    If there are fewer tiles than threads, several threads pack the same tile, which
+    pays if a tile stays in the cache of a core. The last axis of the grid grows
+    slowest: if it counts the tiles, programs of one tile follow one another. Tiles that
+    are packed together count as one.
     """
     plan, loop = packing.plan, packing.loop
     tiles = build.divided(packing.tiles, packing.together)
     axis = plan.axis(loop)
     slower = 1 if axis is None else build.product(loop.upper_bounds[axis + 1 :])
-    enough = build.compare("sle", build.insert(ThreadCountOp()), tiles)
+    enough = build.compare("sle", build.insert(dialect.ThreadCountOp()), tiles)
     is_cheap = build.insert(arith.OriOp(enough, is_small))
     in_order = build.compare("eq", slower, 1)
     return build.both(in_order, is_cheap)

@@ -1,6 +1,6 @@
-"""Which operands are packed for many programs, and by what their tiles are numbered.
+"""Which operands are packed for many programs, and what numbers their tiles.
 
-Index values of a program are needed before all programs: as bounds, and as copies.
+Index values of a program are needed before all programs, as bounds and as copies.
 """
 
 from __future__ import annotations
@@ -19,21 +19,11 @@ from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.tiles import (
-    counters_of,
-    is_counter,
-    is_non_negative,
-    may_alias,
-    may_write,
-    root,
-    task_along_n,
-    tile_sizes,
-    written_root,
-)
+from xetl_cpu.lowering import tiles
 from xetl_cpu.microkernels.blocking import Blocking
 
 _GROWING: dict[type[Operation], tuple[int, ...]] = {
-    # With each: which operands the result grows with; the others must be outside.
+    # The operands that the result grows with; the others must be defined outside.
     arith.AddiOp: (0, 1),
     arith.SubiOp: (0,),
     arith.MuliOp: (0, 1),
@@ -45,7 +35,7 @@ _GROWING: dict[type[Operation], tuple[int, ...]] = {
 
 
 def has_bound(value: Index, loop: scf.ParallelOp) -> bool:
-    """Whether `bound` can say how large a value is at most in any program."""
+    """Whether `bound` can compute an upper bound of a value over all programs."""
     if is_defined_outside(value, loop):
         return True
     assert isinstance(value, SSAValue)
@@ -56,7 +46,9 @@ def has_bound(value: Index, loop: scf.ParallelOp) -> bool:
     if growing is None:
         return False
     assert isinstance(op, Operation)
-    if isinstance(op, arith.MuliOp) and not all(map(is_non_negative, op.operands)):
+    if isinstance(op, arith.MuliOp) and not all(
+        map(tiles.is_non_negative, op.operands)
+    ):
         return False
     return all(
         has_bound(v, loop) if i in growing else is_defined_outside(v, loop)
@@ -65,7 +57,7 @@ def has_bound(value: Index, loop: scf.ParallelOp) -> bool:
 
 
 def bound(value: Index, loop: scf.ParallelOp, build: Builder) -> Index:
-    """What a value, for which `has_bound` holds, never exceeds; made by ``build``."""
+    """Build an upper bound of a value for which `has_bound` holds."""
     if is_defined_outside(value, loop):
         return value
     assert isinstance(value, SSAValue)
@@ -80,9 +72,10 @@ def bound(value: Index, loop: scf.ParallelOp, build: Builder) -> Index:
 def reach(
     init: InitTileOp, dim: int, loop: scf.ParallelOp, build: Builder
 ) -> Index | None:
-    """Where loops end that go along a dimension of a matrix of B; None: nobody knows.
+    """Return the end of loops along a dimension of a matrix of B; None: unknown.
 
-    Those of all products with tiles of it, for they share what is packed.
+    This covers the loops of all products with tiles of the matrix, because they share
+    the packed panels.
     """
     ends = list[Index]()
     for product in operations_in(loop, BrgemmTileOp):
@@ -100,7 +93,7 @@ def reach(
 
 
 def _is_zero_or_one(op: arith.SelectOp) -> bool:
-    """Whether it selects between 0 and something else."""
+    """Whether it selects between 0 and another value."""
     return 0 in (constant_index(op.true_value), constant_index(op.false_value))
 
 
@@ -112,9 +105,9 @@ def _not_zero(op: arith.SelectOp) -> SSAValue:
 def copier(
     loop: scf.ParallelOp, build: Builder, known: dict[SSAValue, SSAValue]
 ) -> Callable[[SSAValue], SSAValue]:
-    """A function that computes values of a program again, by ``build``.
+    """Return a function that computes values of a program again, by ``build``.
 
-    ``known``: what stands for programs' numbers and counters.
+    ``known``: the values that replace programs' numbers and counters.
     """
 
     def is_there(value: SSAValue) -> bool:
@@ -143,7 +136,7 @@ def copier(
 def copied(
     values: Sequence[Index], copy: Callable[[SSAValue], SSAValue]
 ) -> list[Index]:
-    """Indices, those that are values copied."""
+    """Return indices whose values are copied by ``copy``."""
     return [v if isinstance(v, int) else copy(v) for v in values]
 
 
@@ -157,14 +150,14 @@ class Plan:
     Attributes:
         init: the operand's tile.
         n_dim: which of its dimensions is n.
-        tile: the program's number, the counter of a loop in the program, or what a
-            program computes of its number, that counts the tiles along n; None: there
-            is one.
+        tile: the value that numbers the tiles along n: the program's number, the
+            counter of a loop in the program, or a value computed from the number. None:
+            one tile.
         width: columns from one tile to the next.
-        k_start: where along k it starts; None: where ``step`` says.
-        step: counts parts of k, one product's depth each; all are packed.
-        batch: the program's number, or the counter of a loop of few trips in the
-            program, that chooses the matrix; None: there is one for all programs.
+        k_start: where along k it starts; None: ``step`` decides.
+        step: counts parts of k, each as deep as one product; all are packed.
+        batch: the program's number, or the counter of a loop of few iterations in the
+            program, that chooses the matrix; None: all programs use one matrix.
     """
 
     init: InitTileOp
@@ -176,27 +169,27 @@ class Plan:
     batch: BlockArgument | None
 
     def argument(self) -> int | None:
-        """The number of the argument that it is part of, if it is."""
-        base = root(self.init.source)
+        """Return the index of the argument that contains the operand, or None."""
+        base = tiles.root(self.init.source)
         if not isinstance(base, BlockArgument):
             return None
         is_argument = isinstance(base.block.parent_op(), func.FuncOp)
         return base.index if is_argument else None
 
     def axis(self, loop: scf.ParallelOp) -> int | None:
-        """Which number of a program counts the tiles, if one does."""
+        """Return the grid axis that numbers the tiles, if one does."""
         return _axis(self.tile, loop)
 
     def group_axis(self, loop: scf.ParallelOp) -> int | None:
-        """Which number of a program chooses the matrix, if one does."""
+        """Return the grid axis that chooses the matrix, if one does."""
         return _axis(self.batch, loop)
 
     def trips(self) -> int | None:
-        """How many matrices the loop goes through that chooses them, if one does."""
+        """Return the iterations of the loop that chooses the matrix, if one does."""
         return None if self.batch is None else few_trips(self.batch)
 
     def is_of_program(self, loop: scf.ParallelOp) -> bool:
-        """Whether a program needs one tile; else it has a loop over tiles."""
+        """Whether a program needs one tile; otherwise it has a loop over tiles."""
         tile = self.tile
         if tile is None or isinstance(tile, BlockArgument):
             return tile is None or self.axis(loop) is not None
@@ -205,23 +198,23 @@ class Plan:
         )
 
     def may_be_brought(self) -> bool:
-        """Whether it is one matrix, all of which is packed."""
+        """Whether the operand is one matrix that is packed completely."""
         return self.batch is None and self.step is None
 
 
 def _axis(number: SSAValue | None, loop: scf.ParallelOp) -> int | None:
-    """Of the grid, if that is a program's number."""
+    """Return the axis of the grid whose number this is, or None."""
     if isinstance(number, BlockArgument) and number.block is loop.body.block:
         return number.index
     return None
 
 
 _TRIPS = 64
-"""At most, of a loop that chooses matrices: it might choose one again and again."""
+"""Iterations of a loop that chooses matrices, at most: it might repeat matrices."""
 
 
 def few_trips(counter: BlockArgument) -> int | None:
-    """Trips of the loop that counts 0, 1, 2, ..., if they are known and few."""
+    """Return the iterations of a loop over 0, 1, 2, ..., if they are known and few."""
     serial = counter.block.parent_op()
     if not isinstance(serial, scf.ForOp):
         return None
@@ -248,7 +241,7 @@ def same_plan(left: Plan, right: Plan) -> bool:
 
 
 def same_index(left: _Fact, right: _Fact) -> bool:
-    """Whether two values are one, or equal numbers."""
+    """Whether two values are identical or equal constants."""
     if isinstance(left, SSAValue) and isinstance(right, SSAValue):
         known = constant_index(left)
         return left is right or (known is not None and known == constant_index(right))
@@ -256,7 +249,7 @@ def same_index(left: _Fact, right: _Fact) -> bool:
 
 
 def _kind_of_tile(plan: Plan) -> _Fact:
-    """What decides how many tiles are packed: an axis of the grid, or the matrix."""
+    """Return what the number of packed tiles depends on: a grid axis, or the matrix."""
     tile = plan.tile
     if tile is None:
         return "one"
@@ -272,9 +265,9 @@ class NotPackedError(Exception):
 def plan_or_say_why(
     op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking, group: int | None
 ) -> Plan | None:
-    """The plan for b, with a remark what will become of it.
+    """Return the plan for b, and add a remark that explains the choice.
 
-    ``group``: the axis that chooses other matrices already; there can be but one.
+    ``group``: the axis that chooses matrices of other operands; only one is possible.
     """
     try:
         plan = _plan(op, loop, blocking)
@@ -296,13 +289,13 @@ def plan_or_say_why(
 
 
 def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
-    """What to pack; a NotPackedError if programs have too little of it in common."""
+    """Return what to pack; a NotPackedError if programs share too little of it."""
     init = op.b.owner
     if not isinstance(op.b.type, TileType):
         raise NotPackedError("it is computed in the program")
     if not isinstance(init, InitTileOp) or op.count is None or init.indices is not None:
         raise NotPackedError("it is not loaded from a tile made for this product")
-    sizes = tile_sizes(init)
+    sizes = tiles.tile_sizes(init)
     if sizes is None or len(init.mixed_offsets) != 2 or not is_memref(init.source.type):
         raise NotPackedError("its matrix is not an array")
     if is_written(init.source, loop):
@@ -328,24 +321,26 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
 
 
 def _counters(tile: SSAValue | None, loop: scf.ParallelOp) -> set[BlockArgument]:
-    """What decides which tile along n it is: all programs' numbers, if nobody knows."""
-    found = set[BlockArgument]() if tile is None else counters_of([tile], loop)
+    """Return the arguments that decide the tile along n: all numbers, if unknown."""
+    found = set[BlockArgument]() if tile is None else tiles.counters_of([tile], loop)
     return set(loop.body.block.args) if found is None else found
 
 
 def is_written(source: SSAValue, loop: Operation) -> bool:
-    """True if a program or a trip may store to the operand, or if nobody can tell."""
-    base = root(source)
+    """True if a program or an iteration may store to the operand, or if unknown."""
+    base = tiles.root(source)
     is_known = isinstance(base, BlockArgument) or isinstance(base.owner, AllocOp)
     return not is_known or any(
-        may_alias(base, written_root(op)) for op in loop.walk() if may_write(op)
+        tiles.may_alias(base, tiles.written_root(op))
+        for op in loop.walk()
+        if tiles.may_write(op)
     )
 
 
 def _number_of(
     offset: Index, extent: int, loop: scf.ParallelOp
 ) -> tuple[bool, SSAValue | None]:
-    """What counts the tiles of ``extent``; (True, None): there is one tile."""
+    """Return what numbers tiles of ``extent``, if found; (True, None): one tile."""
     if constant_index(offset) == 0:
         return True, None
     number = multiple_of(offset, extent)
@@ -360,18 +355,19 @@ def _number_of(
 def _tiles_along_n(
     op: BrgemmTileOp, offset: Index, loop: scf.ParallelOp
 ) -> tuple[SSAValue | None, Index]:
-    """What counts b's tiles, and how many columns are from one to the next.
+    """Return what numbers b's tiles, and the columns from one tile to the next.
 
-    Those of a program's tile, or what `grow-tiles` computes: how many a task has.
+    The columns are those of a program's tile, or those of a task, which `grow-tiles`
+    computes.
 
     Raises:
-        NotPackedError: nothing counts them.
+        NotPackedError: no number of a tile was found.
     """
     _, n, _ = op.shape()
     found, tile = _number_of(offset, n, loop)
     if found:
         return tile, n
-    task = task_along_n(op)
+    task = tiles.task_along_n(op)
     own = loop.body.block.args
     if task is None or not (task[0] in own or _is_computed(task[0], loop)):
         raise NotPackedError("its place along n is not a program number times BN")
@@ -379,30 +375,33 @@ def _tiles_along_n(
 
 
 def _is_computed(number: SSAValue | None, loop: scf.ParallelOp) -> bool:
-    """Whether it is not negative, and made of programs' numbers: ``pid % tiles``.
+    """Whether it is 0 or more and computed from programs' numbers: ``pid % tiles``.
 
-    A number that is read from memory may be one of a few: packing all tiles were waste.
+    A number that is read from memory may be one of a few: packing all tiles would be a
+    waste.
     """
     if number is None or isinstance(number, BlockArgument):
         return False
-    return is_non_negative(number) and bool(counters_of([number], loop))
+    return tiles.is_non_negative(number) and bool(tiles.counters_of([number], loop))
 
 
 def _serial_counter(
     offset: Index, extent: int, loop: scf.ParallelOp
 ) -> BlockArgument | None:
-    """The counter of a loop in the program, if each trip is at a whole ``extent``."""
+    """Return the counter of a loop in the program that steps in whole ``extent``s."""
     if not isinstance(offset, SSAValue):
         return None
     is_scaled = not isinstance(offset, BlockArgument)
     counter = multiple_of(offset, extent) if is_scaled else offset
-    if not isinstance(counter, BlockArgument) or not is_counter(counter, loop):
+    if not isinstance(counter, BlockArgument) or not tiles.is_counter(counter, loop):
         return None
     serial = counter.block.parent_op()
-    if not isinstance(serial, scf.ForOp) or not is_non_negative(serial.lower_bound):
+    if not isinstance(serial, scf.ForOp) or not tiles.is_non_negative(
+        serial.lower_bound
+    ):
         return None
     if is_scaled:
-        return counter if is_non_negative(serial.step) else None
+        return counter if tiles.is_non_negative(serial.step) else None
     starts = is_multiple_of(serial.lower_bound, extent)
     return counter if starts and is_multiple_of(serial.step, extent) else None
 
@@ -410,7 +409,7 @@ def _serial_counter(
 def _step_of(
     offset: Index, depth: int, loop: scf.ParallelOp, blocking: Blocking
 ) -> BlockArgument | None:
-    """What counts the parts of k, if panels may be cut between them."""
+    """Return what counts the parts of k, if panels may be cut between parts."""
     if depth % max(blocking.k_pack, blocking.k_step) != 0:
         return None
     found, step = _number_of(offset, depth, loop)
@@ -420,14 +419,14 @@ def _step_of(
 def _batch(
     values: list[Index], loop: scf.ParallelOp, taken: set[BlockArgument | None]
 ) -> BlockArgument | None:
-    """The program's number or counter that all else about the operand depends on.
+    """Return the one number or counter that the rest of the operand depends on.
 
-    ``taken``: what already counts tiles or steps.
+    ``taken``: the numbers that already count tiles or steps.
 
     Raises:
-        NotPackedError: it depends on more.
+        NotPackedError: the operand depends on more than one.
     """
-    sources = counters_of(values, loop)
+    sources = tiles.counters_of(values, loop)
     if sources is None or not all(
         one.block is loop.body.block or few_trips(one) for one in sources
     ):
@@ -438,7 +437,7 @@ def _batch(
 
 
 def is_shared(loop: scf.ParallelOp, *own: SSAValue | None) -> bool:
-    """Whether programs differ by other numbers, too: then some agree in these."""
+    """Whether programs differ in other numbers, too: then some agree in ``own``."""
     return any(
         axis not in own and any(True for _ in axis.uses)
         for axis in loop.body.block.args

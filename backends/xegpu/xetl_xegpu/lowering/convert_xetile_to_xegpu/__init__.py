@@ -1,15 +1,15 @@
-"""convert-xetile-to-xegpu: tiles become messages, values fragments of 16 columns.
+"""convert-xetile-to-xegpu: tiles become messages, vectors fragments of 16 columns.
 
-Why: from here on everything is what one instruction moves or computes.  Descriptors,
-masks and offsets leave the loops they do not depend on; neighbouring blocks go in one
-message; what only a product or a transpose reads is loaded as these want it.
+Why: after this pass each operation moves or computes as much as one instruction.
+Descriptors, masks and offsets are hoisted out of loops. Neighbouring blocks share a
+message. A tile that only products or transposes read is loaded in their layout.
 
 Before: ``xetile.load_tile %b : !xetile.tile<32x64xbf16, ...>``, ``xetile.tile_mma``
 After:  four ``xegpu.load_nd %t[%y, %x] <{packed}>`` of ``vector<16x16x2xbf16>``,
 ``xegpu.dpas`` of ``vector<8x16xbf16>`` and ``vector<8x16x2xbf16>``
 
-Left alone: scalars.  The module names the device (`xetile.device`); a kernel marked
-`xegpu.no_blocks` moves its elements by lanes with masks, which any memory allows.
+Left alone: scalars. The module names the device (`xetile.device`). In a kernel marked
+`xegpu.no_blocks` lanes move the elements under masks, which works for any memory.
 `xegpu.block_arguments` tells the launch which arrays it must check.
 """
 
@@ -57,7 +57,7 @@ from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 
 
 def _number(find: Callable[[Converter, Any], Index]) -> Rule:
-    """An operation that gives an index: which one."""
+    """Return the rule of an operation whose result is the index that ``find`` gives."""
     return lambda c, op: c.bind(op.results[0], c.index(find(c, op)))
 
 
@@ -65,7 +65,7 @@ def _number(find: Callable[[Converter, Any], Index]) -> Rule:
 
 
 def _along(c: Converter, axis: int) -> Index:
-    """The number of this subgroup along an axis: x is the fastest."""
+    """Return the index of this subgroup along an axis; x is the fastest."""
     counts, number = c.along_axes, c.subgroup_id()
     if counts[axis] == 1:
         return 0
@@ -89,7 +89,7 @@ def _global_id(c: Converter, op: gpu.GlobalIdOp) -> Index:
 
 
 def _record(c: Converter, op: PrintOp | AssertOp) -> None:
-    # Scalars and fragments, and the shape of each value that was a vector.
+    # The operands are scalars and fragments; shapes are those of the vectors.
     values: list[SSAValue] = []
     shapes: list[tuple[int, ...] | None] = []
     for argument in op.arguments:
@@ -129,8 +129,8 @@ _RULES: dict[type[Operation], Rule] = {
     gpu.NumSubgroupsOp: _number(lambda c, _: c.subgroups),
     gpu.SubgroupSizeOp: _number(lambda _c, _op: LANES),
     gpu.LaneIdOp: _number(lambda _c, _op: 0),
-    # One subgroup waits for nobody, but its lanes read what others of them wrote: to a
-    # compiler that looks at one lane, no store before such a load concerns it.
+    # Kept even for a single subgroup: its lanes read what other lanes wrote, and a
+    # compiler that sees the code of one lane could move such a load before the stores.
     gpu.BarrierOp: Converter.keep,
     PrintOp: _record,
     AssertOp: _record,
@@ -152,7 +152,7 @@ _TOO_LARGE = DiagnosticKind(CompileError, "X0212", "X0212")
 
 
 def _check_sizes(c: Converter, device: Device) -> None:
-    """Refuse values of many times the registers: endless code, and all of it spills."""
+    """Refuse values many times larger than the registers: huge code that spills."""
     file = device.registers[1] * device.register_bytes
     for op in c.kernel.walk():
         for type_ in (each.type for each in op.results if is_vector(each.type)):

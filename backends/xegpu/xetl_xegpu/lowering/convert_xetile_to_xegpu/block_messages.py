@@ -1,4 +1,4 @@
-"""Tiles moved as blocks, by messages as large as the table of the device allows."""
+"""Lowering of tiles to block messages, as large as the device's table allows."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
 )
 
 _DEPTH_BYTES = 32
-"""Of a row of A in one product: `MatrixUnit.depth_bits`."""
+"""Bytes of a row of A in one product: `MatrixUnit.depth_bits`."""
 
 
 _ASKED_WITH_HINTS = {8: (32, 1), 16: (16, 2), 32: (16, 1)}
-"""By bits: columns and count of a prefetch that says something to the caches.
+"""Columns and count of a prefetch with cache hints, by bits.
 
-[measured] ocloc 26.27: of 8 and 16 bits it has no others of all heights, though it has
-them without hints, and loads with them.
+[measured] ocloc 26.27: for 8 and 16 bits no other prefetches with hints exist in all
+heights, though prefetches without hints, and loads with hints, do.
 """
 
 
 class Move(NamedTuple):
-    """A tile that goes as blocks.
+    """A tile that block messages move.
 
     Attributes:
-        grid: how its value is cut.
-        hints: what is asked of the caches.
+        grid: how its value is cut into fragments.
+        hints: the cache hints.
     """
 
     tile: Tile
@@ -55,19 +55,19 @@ class Move(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """Of an element in memory."""
+        """Bits of an element in memory."""
         return 8 * views.stored_bytes(self.surface.element)
 
     def turned(self) -> Move:
-        """That of the transpose, which lanes move as well."""
+        """Return the move of the transpose, which is used if lanes move the block."""
         tile, grid = self.tile, grid_of(self.grid.columns, self.grid.rows)
-        # Only the place and the element type of a tile are looked at here.
+        # Only the position and the element type of this tile are used.
         there = Tile(tile.matrix, tile.column, tile.row)
         return Move(there, self.surface.turned(), grid, self.hints)
 
 
 def _heights(c: Converter, access: Access, move: Move, least: int = 1) -> list[int]:
-    """Rows that messages of a kind may have, the most first."""
+    """Return the numbers of rows that messages may have, in descending order."""
     rows = c.device.blocks_of(access, move.bits).rows
     return sorted((each for each in rows if each >= least), reverse=True)
 
@@ -79,13 +79,17 @@ def _message(
     block: Sequence[int],
     words: Attribute | None = None,
 ) -> tuple[SSAValue, list[SSAValue]]:
-    """Descriptor and place of a message: rows, columns and count of ``block``."""
+    """Return descriptor and offsets of a message.
+
+    Args:
+        block: its rows and columns, and its count of blocks.
+    """
     tdesc = surfaces.descriptor(c, move.surface, *block, words=words)
     return tdesc, surfaces.place(c, move.surface, *at)
 
 
 def _at(c: Converter, tile: Tile, span: Span, group: int) -> tuple[Index, Index]:
-    """Row and column of a fragment of a tile."""
+    """Return row and column of a fragment of a tile."""
     row = c.emit.plus(tile.row, span.first)
     return row, c.emit.plus(tile.column, group * LANES)
 
@@ -94,7 +98,7 @@ def _at(c: Converter, tile: Tile, span: Span, group: int) -> tuple[Index, Index]
 
 
 def load_fragments(c: Converter, move: Move) -> list[SSAValue]:
-    """The fragments of a tile; zeros outside of the matrix."""
+    """Return the fragments of a tile, with zeros outside of the matrix."""
     grid, parts = move.grid, dict[int, SSAValue]()
     for span in cut_rows(grid.rows, _heights(c, "load", move)):
         for group, one in _loaded_side_by_side(c, move, span):
@@ -108,7 +112,7 @@ def load_fragments(c: Converter, move: Move) -> list[SSAValue]:
 def _loaded_side_by_side(
     c: Converter, move: Move, rows: Span, *, packed: bool = False
 ) -> Iterator[tuple[int, SSAValue]]:
-    """Some rows of a tile, 16 columns each; messages bring as many as they may."""
+    """Yield some rows of a tile in groups of 16 columns, by the widest messages."""
     messages = c.device.blocks_of("transform" if packed else "load", move.bits)
     group = 0
     while group < move.grid.groups:
@@ -132,7 +136,7 @@ def _loaded(
     words: Attribute | None = None,
     **how: bool,
 ) -> SSAValue:
-    """What one message brings, ``packed`` or ``transpose``."""
+    """Return the result of one load; ``how`` may be ``packed`` or ``transpose``."""
     message = _message(c, move, at, block, words)
     return c.emit.insert(xegpu.LoadNdOp(*message, **how, properties=move.hints))
 
@@ -145,7 +149,7 @@ def _cut(
     grid: Grid,
     parts: dict[int, SSAValue],
 ) -> None:
-    """Cut what a message brought into fragments."""
+    """Cut the result of a load into fragments."""
     for number, span in enumerate(grid.spans):
         if rows.first <= span.first < rows.first + rows.count:
             part = lines.rows_of(c, block, span.first - rows.first, span.count)
@@ -156,7 +160,7 @@ def _cut(
 
 
 def load_packed(c: Converter, move: Move) -> MmaOperand:
-    """B of a product, its rows in pairs or fours."""
+    """Load B of a product, with its rows packed in pairs or fours."""
     depth, words = 8 * _DEPTH_BYTES // move.bits, _DEPTH_BYTES // 4
     blocks: dict[tuple[int, int], SSAValue] = {}
     for span in cut_rows(move.grid.rows, _heights(c, "transform", move, depth)):
@@ -169,10 +173,10 @@ def load_packed(c: Converter, move: Move) -> MmaOperand:
 
 
 def load_packed_transposed(c: Converter, move: Move) -> MmaOperand:
-    """B of a product from a tile of its transpose, whose rows are columns of B.
+    """Load B of a product from a tile of its transpose, whose rows are columns of B.
 
-    Pairs (fours) of a row are words of 32 bits; transposing these gives just what the
-    product takes.
+    Pairs (fours) of elements of a row are words of 32 bits. Transposed words have the
+    layout that the product needs.
     """
     factor, depth = 32 // move.bits, 8 * _DEPTH_BYTES // move.bits
     parts: list[SSAValue] = []
@@ -190,7 +194,7 @@ def load_packed_transposed(c: Converter, move: Move) -> MmaOperand:
 def _as_packed(
     c: Converter, words: SSAValue, element: Attribute, factor: int
 ) -> SSAValue:
-    """Words of 32 bits as pairs (fours) of rows."""
+    """Return words of 32 bits as packed pairs (fours) of rows."""
     rows = vector_type(words).get_shape()[0]
     wide = vector_of(element, rows, LANES * factor)
     cast = c.emit.insert(vector.BitcastOp(words, wide))
@@ -200,19 +204,20 @@ def _as_packed(
 
 
 def _word(c: Converter, start: Index, column: int, factor: int) -> Index:
-    """The word of a column, ``start`` and ``column``, that begins a word of ``factor``.
+    """Return the word of the column ``start + column``; a word has ``factor`` columns.
 
-    The words of columns at constant distances are so as well: messages share payloads.
+    Words of columns at constant distances are at constant distances, too, so that
+    messages can share payloads.
     """
     if isinstance(start, int):
         return (start + column) // factor
-    # It may be negative.
+    # An arithmetic shift, because the column may be negative.
     word = c.emit.pure(arith.ShrsiOp, start, factor.bit_length() - 1)
     return c.emit.plus(word, column // factor)
 
 
 def load_deep(c: Converter, move: Move) -> MmaOperand:
-    """A of a product of bytes: 32 columns side by side, two for each lane."""
+    """Load A of a product of bytes: 32 columns side by side, two for each lane."""
     grid, wide, parts = move.grid, 2 * LANES, dict[int, SSAValue]()
     across = grid.columns // wide
     deep = Grid(grid.rows, grid.columns, grid.spans, across)
@@ -225,11 +230,12 @@ def load_deep(c: Converter, move: Move) -> MmaOperand:
 
 
 def load_parted(c: Converter, move: Move) -> MmaOperand:
-    """A of a product of 16 bits from a tile of its transpose, its rows parted.
+    """Load A of a product of 16 bits from a tile of its transpose, in `Form.PARTED`.
 
-    A word that a message transposes has elements of two rows: all lower halves make a
-    fragment, all upper ones another. What products take last is asked for first.
-    [measured] ocloc 26.27, a GEMM, pvc: 88 instructions a step, in rows' order 89.
+    A word that a message transposes has elements of two rows: all lower halves make one
+    fragment, all upper halves another. Operands that products need last are loaded
+    first. [measured] ocloc 26.27, a GEMM, pvc: 88 instructions a step, in the order of
+    rows 89.
     """
     grid, tile = move.grid, move.tile
     steps, tops = range(grid.rows // LANES), range(0, grid.columns, LANES)
@@ -247,10 +253,10 @@ def load_parted(c: Converter, move: Move) -> MmaOperand:
 
 
 def load_transposed(c: Converter, move: Move) -> list[SSAValue]:
-    """The fragments of the transpose of a tile of 16 or 32 bits an element.
+    """Load the fragments of the transpose of a tile with elements of 16 or 32 bits.
 
-    A message transposes words of 32 bits, up to 8 of a row; of 16 bits a word has
-    elements of two rows of the transpose.
+    A message transposes words of 32 bits, up to 8 in a row. With elements of 16 bits, a
+    word has elements of two rows of the transpose.
     """
     new = grid_of(move.grid.columns, move.grid.rows)
     factor, parts = 32 // move.bits, dict[int, SSAValue]()
@@ -268,7 +274,7 @@ def load_transposed(c: Converter, move: Move) -> list[SSAValue]:
 
 
 def _rows_of_pairs(c: Converter, words: SSAValue, element: Attribute) -> SSAValue:
-    """Words of 32 bits as pairs of elements, which come to stand in two rows."""
+    """Return words of 32 bits as pairs of elements, in two rows."""
     rows = vector_type(words).get_shape()[0]
     packed = _as_packed(c, words, element, 2)
     pairs = c.emit.insert(vector.TransposeOp(packed, [0, 2, 1]))
@@ -279,7 +285,7 @@ def _rows_of_pairs(c: Converter, words: SSAValue, element: Attribute) -> SSAValu
 
 
 def store_fragments(c: Converter, move: Move, pieces: Fragments) -> None:
-    """Write fragments, one message each; those that are not full line by line."""
+    """Store fragments, one message each; padded fragments are stored line by line."""
     for (span, group), part in zip(move.grid.blocks(), pieces.parts):
         used = move.grid.used(group)
         if used == LANES:
@@ -297,7 +303,7 @@ def store_fragments(c: Converter, move: Move, pieces: Fragments) -> None:
 
 
 def prefetch_blocks(c: Converter, move: Move) -> None:
-    """Ask for all of a tile, in messages as wide as they may be."""
+    """Prefetch a whole tile, by the widest messages."""
     widths = sorted(c.device.blocks_of("prefetch", move.bits).widths)
     shapes = [(width, 1) for width in widths if width >= LANES]
     if move.hints:

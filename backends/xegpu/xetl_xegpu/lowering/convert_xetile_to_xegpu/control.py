@@ -1,8 +1,8 @@
-"""Loops and conditionals: what they carry becomes as many values as stand for it.
+"""Rules of loops and conditionals: a carried value becomes one or several values.
 
-A vector is its fragments; a tile is a row and a column as long as it stays on one
-matrix, else all of address, sizes and strides as well.  Other control flow of texts has
-become these operations by `legalize-text`.
+A vector becomes its fragments. A tile becomes a row and a column if its matrix is
+known, or else also address, sizes and strides. `legalize-text` has replaced other
+control flow of texts by these operations.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def _carried(
     flatten: Callable[[SSAValue], Sequence[SSAValue]],
     made: Callable[[Sequence[SSAValue]], Lowered],
 ) -> Carried:
-    """A value that several stand for; ``made`` says what they are together."""
+    """Return how several values carry one; ``made`` joins them again."""
     return Carried(types, flatten, lambda old, parts: c.set(old, made(parts)))
 
 
 def carried(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
-    """How a value of control flow is carried.
+    """Return how control flow carries a value.
 
     Args:
-        value: a block argument or a result, of which nothing is known yet.
+        value: a block argument or a result that has no replacement yet.
     """
     type_ = value.type
     if isinstance(op, scf.ForOp) and value is op.body.block.args[0]:
@@ -92,7 +92,7 @@ def carried(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
 
 
 def _parted(c: conversion.Converter, type_: Vector) -> Carried:
-    """Sums in `Form.PARTED`, behind the loop in order again."""
+    """Return how sums are carried in `Form.PARTED`; after the loop they are sorted."""
     shape, element = type_.get_shape(), type_.element_type
 
     def flat(value: SSAValue) -> Sequence[SSAValue]:
@@ -111,7 +111,7 @@ def _parted(c: conversion.Converter, type_: Vector) -> Carried:
 def _bind_counter(
     c: conversion.Converter, op: scf.ForOp, old: SSAValue, new: Sequence[SSAValue]
 ) -> None:
-    """A counter goes from the first number to the last one."""
+    """Replace a counter, and set its range from the bounds of the loop."""
     low, high = c.ranges.of(op.lower_bound), c.ranges.of(op.upper_bound)
     if low is not None and high is not None and isinstance(old.type, IndexType):
         c.ranges.say(new[0], Range(low.low, max(high.high - 1, low.low)))
@@ -122,7 +122,7 @@ def _bind_counter(
 
 
 def _only_matrix(c: conversion.Converter, value: SSAValue) -> Matrix | None:
-    """The matrix of a tile, if there is but one and it is known here."""
+    """Return the matrix of a tile. None: there are several, or it is unknown here."""
     origins = list(tile_origins(value))
     if not origins or any(_key(each) != _key(origins[0]) for each in origins[1:]):
         return None
@@ -133,12 +133,12 @@ def _only_matrix(c: conversion.Converter, value: SSAValue) -> Matrix | None:
 
 
 def _key(op: InitTileOp) -> tuple[object, ...]:
-    """What tiles of one matrix have in common: all but the last two offsets."""
+    """Return a key of a tile's matrix: all but the last two offsets."""
     return (op.source, *op.mixed_offsets[:-2], op.mixed_sizes, op.mixed_strides)
 
 
 def _is_known(c: conversion.Converter, op: InitTileOp) -> bool:
-    """Whether what a tile is described with can be seen from here."""
+    """Whether the operands of a tile's description are visible here."""
     if is_memref(op.source.type):
         if not c.has(op.source):
             return False
@@ -152,7 +152,7 @@ def _is_known(c: conversion.Converter, op: InitTileOp) -> bool:
 
 
 def _moving_tile(c: conversion.Converter, value: SSAValue, matrix: Matrix) -> Carried:
-    """A tile of a known matrix: of row and column those that change."""
+    """Return how a tile of a known matrix is carried: row, column, if they change."""
     first = _first(value)
     fixed: dict[int, Index] = {}
     if first is not None and c.has(first):
@@ -174,7 +174,7 @@ def _moving_tile(c: conversion.Converter, value: SSAValue, matrix: Matrix) -> Ca
 
 
 def _first(value: SSAValue) -> SSAValue | None:
-    """What a loop carries at first in one of its arguments."""
+    """Return the initial value of a loop-carried argument, or None."""
     if not isinstance(value, BlockArgument):
         return None
     loop = value.block.parent_op()
@@ -182,7 +182,7 @@ def _first(value: SSAValue) -> SSAValue | None:
 
 
 def _any_tile(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
-    """A tile of one matrix or another: all of what describes it."""
+    """Return how a tile of an unknown matrix is carried: its whole description."""
     type_ = value.type
     assert isinstance(type_, TileType)
     element = type_.element_type
@@ -203,7 +203,7 @@ def _any_tile(c: conversion.Converter, value: SSAValue, op: Operation) -> Carrie
 
 
 def _shared_root(c: conversion.Converter, value: SSAValue, op: Operation) -> SSAValue:
-    """The shared memory that a tile lies in: there must be but one."""
+    """Return the only shared memory that a tile can be in; refuse several."""
     roots = {
         c.view(each.source).start.root if c.has(each.source) else None
         for each in tile_origins(value)
@@ -227,7 +227,7 @@ def _start(base: SSAValue, root: SSAValue | None) -> Start:
 
 
 def _scattered(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
-    """A scattered tile: its indices, and the base if there may be several."""
+    """Return how a scatter tile is carried: indices, and the base if it may differ."""
     type_ = value.type
     assert isinstance(type_, TileType)
     shape, element = type_.shape, type_.element_type
@@ -253,7 +253,7 @@ def _scattered(c: conversion.Converter, value: SSAValue, op: Operation) -> Carri
 
 
 def _memref(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
-    """A memref: address, sizes and strides."""
+    """Return how a memref is carried: address, sizes and strides."""
     type_ = memref_type(value)
     if memory_space_of(type_) == views.SHARED:
         raise c.refusal(op, "it carries a view of shared memory")
@@ -275,6 +275,6 @@ RULES: dict[type[Operation], conversion.Rule] = {
     scf.ForOp: convert_for,
     scf.WhileOp: convert_while,
     scf.IfOp: convert_if,
-    scf.YieldOp: conversion.nothing,  # `xetl.ir.conversion` adds the ends
+    scf.YieldOp: conversion.nothing,  # `xetl.ir.conversion` adds terminators
     scf.ConditionOp: conversion.nothing,
 }

@@ -1,11 +1,11 @@
-"""The walk through a kernel: each operation is kept, or its rule says what it becomes.
+"""The walk through a kernel: each operation is kept, or replaced by its rule.
 
-Scalars stay as they are.  Vectors become fragments, tiles and memrefs what describes
-them; what stands for a value is kept until the last operation that uses it is replaced.
+Scalars stay as they are. Vectors become fragments; tiles and memrefs become records
+that describe them. The converter maps each value to its replacement.
 
-New operations are added at the end of the innermost open block.  What is pure and only
-needs values of blocks further out goes there instead, and the same question there gives
-the same value: so descriptors, masks and offsets leave the loops they do not depend on.
+New operations are added at the end of the innermost open block. A pure operation that
+only needs values of outer blocks is added there instead, and equal operations are
+shared. So descriptors, masks and offsets are hoisted out of loops.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class _Scope(NamedTuple):
 
 
 class Emitter(Builder):
-    """Adds to the innermost open block of a kernel; what is pure goes further out.
+    """A builder for the innermost open block of a kernel; it hoists pure operations.
 
     Args:
         block: the body of the kernel.
-        location: of what is added until `location` is set anew.
+        location: the location of new operations, until `location` is set.
     """
 
     def __init__(self, block: Block, location: LocationAttr) -> None:
@@ -67,10 +67,10 @@ class Emitter(Builder):
         self._sums: dict[SSAValue, tuple[SSAValue, int]] = {}
 
     def keep(self, op: Operation) -> None:
-        """Add an operation that stays as it is, its place in the source too.
+        """Add an operation that stays as it is, with its location.
 
-        Arithmetic on scalars goes as far out as may be: what a kernel says of a matrix
-        in each turn of a loop is mostly the same each time.
+        Arithmetic on scalars is hoisted as far as possible: most of what a loop
+        computes about a matrix is loop-invariant.
         """
         scope = self._scopes[-1]
         if isinstance(op, _SPECULATABLE):
@@ -79,7 +79,7 @@ class Emitter(Builder):
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
-        """For a while add to ``block``, which will stand in the innermost one."""
+        """Add to ``block`` in the context; it will be nested in the innermost block."""
         self._depths[block] = len(self._scopes)
         self._scopes.append(_Scope(block, {}))
         try:
@@ -91,11 +91,11 @@ class Emitter(Builder):
     def shared(
         self, key: Hashable, operands: Sequence[SSAValue], make: Callable[[], Operation]
     ) -> SSAValue:
-        """What a pure operation gives, made once and as far out as may be.
+        """Return the result of a pure operation, shared and hoisted as far as possible.
 
         Args:
-            key: what it does; equal keys and operands give equal values.
-            operands: all values it depends on.
+            key: identifies the operation; equal keys and operands give equal values.
+            operands: all values that it depends on.
         """
         scope = self._outermost(operands)
         whole = (key, *operands)
@@ -106,36 +106,36 @@ class Emitter(Builder):
         return found
 
     def _outermost(self, operands: Sequence[SSAValue]) -> _Scope:
-        """The outermost open block that can see all of some values."""
+        """Return the outermost open block in which all operands are visible."""
         return self._scopes[
             max((self._depths[block_of(v)] for v in operands), default=0)
         ]
 
     def is_outside(self, value: SSAValue) -> bool:
-        """Whether a value can be seen from the innermost open block."""
+        """Whether a value is defined in one of the open blocks."""
         block = block_of(value)
         return any(scope.block is block for scope in self._scopes)
 
     # Constants and indices ----------------------------------------------------------
 
     def constant(self, number: int | float, type_: Attribute) -> SSAValue:
-        """A number, or a vector full of it."""
+        """Return a constant: a number, or a vector full of it."""
         key = ("constant", repr(number), type_)
         return self.shared(
             key, (), lambda: arith.ConstantOp(make_splat(number, type_), type_)
         )
 
     def index(self, index: Index) -> SSAValue:
-        """An index as a value."""
+        """Return an index as a value."""
         return self.constant(index, IndexType()) if isinstance(index, int) else index
 
     def pure(self, make: Callable[..., Operation], *operands: Index) -> SSAValue:
-        """The result of an operation on indices, see `shared`."""
+        """Return the result of an operation on indices; see `shared`."""
         values = [self.index(each) for each in operands]
         return self.shared(make, values, lambda: make(*values))
 
     def plus(self, left: Index, right: Index) -> Index:
-        """A sum; constants are gathered at its end."""
+        """Return a sum. Constants are collected into one last summand."""
         left, right = known(left), known(right)
         if isinstance(left, int):
             left, right = right, left
@@ -149,14 +149,14 @@ class Emitter(Builder):
         return found
 
     def minus(self, left: Index, right: Index) -> Index:
-        """A difference."""
+        """Return a difference."""
         right = known(right)
         if isinstance(right, int):
             return self.plus(left, -right)
         return self.pure(arith.SubiOp, left, right)
 
     def times(self, left: Index, right: Index) -> Index:
-        """A product; of a sum with a constant, that stays at its end."""
+        """Return a product. The constant summand of a factor stays the last summand."""
         left, right = known(left), known(right)
         if isinstance(left, int):
             left, right = right, left
@@ -167,12 +167,12 @@ class Emitter(Builder):
         return super().times(left, right)
 
     def constant_part(self, sum_: Index) -> tuple[Index, int]:
-        """A sum without the constant at its end, and that."""
+        """Split a sum into the rest and its constant summand."""
         sum_ = known(sum_)
         return (0, sum_) if isinstance(sum_, int) else self._sums.get(sum_, (sum_, 0))
 
     def compare(self, predicate: str, left: Index, right: Index) -> SSAValue:
-        """What `arith.cmpi` computes, also of vectors; see `shared`."""
+        """Return the result of `arith.cmpi`, also on vectors; see `shared`."""
         pair = self.index(left), self.index(right)
         return self.shared(predicate, pair, lambda: arith.CmpiOp(predicate, *pair))
 
@@ -183,19 +183,19 @@ _SPECULATABLE = (
     *(arith.MinsiOp, arith.MaxsiOp, arith.MinuiOp, arith.MaxuiOp),
     *(arith.ExtsiOp, arith.ExtuiOp, arith.TrunciOp, arith.TruncfOp, arith.ExtfOp),
 )
-"""What costs little and does nothing when its result is not used."""
+"""Cheap operations without effects, which may run although no result is needed."""
 
 
 Rule: TypeAlias = Callable[["Converter", Any], object]
-"""Replaces an operation, by what it adds and what it gives to `Converter.set`."""
+"""Replaces an operation: adds new ones, and calls `Converter.set` for its results."""
 
 
 def nothing(c: Converter, op: Operation) -> None:
-    """The rule of what goes."""
+    """The rule of operations that are dropped."""
 
 
 def is_replaced(value: SSAValue) -> bool:
-    """Whether something else stands for a value: all that is not scalar."""
+    """Whether the conversion replaces a value: a vector, a tile or a memref."""
     type_ = value.type
     return is_vector(type_) or isinstance(type_, TileType) or is_memref(type_)
 
@@ -204,9 +204,9 @@ class Converter:
     """The state of one kernel's conversion.
 
     Args:
-        device: whose messages and products are used.
-        plan: what was found out before anything is replaced.
-        otherwise: for operations element by element.
+        device: the device whose messages and products are used.
+        plan: the analysis of the kernel before the conversion.
+        otherwise: the rule of elementwise operations.
         carried: how control flow carries a value.
     """
 
@@ -265,13 +265,13 @@ class Converter:
         self.emit.keep(op)
 
     def finish(self) -> None:
-        """Remove what has been replaced, users first."""
+        """Erase the operations that have been replaced, users first."""
         for op in reversed(self._replaced):
             Rewriter.erase_op(op, safe_erase=False)
         self._replaced.clear()
 
     def refusal(self, op: Operation, message: str, help: str = "") -> Exception:
-        """The error that an operation cannot run here, with its line."""
+        """Return the error that an operation cannot run here, with its line."""
         advice = help or "write it with other operations, or run it on `cpu`"
         return refusal(op, message, advice)
 
@@ -282,62 +282,62 @@ class Converter:
         return self._carried(self, value, op)
 
     def converted(self, value: SSAValue) -> SSAValue:
-        """A scalar as it is: `bind` has replaced it where it is used."""
+        """Return a scalar as it is: `bind` has replaced its uses."""
         return value
 
     # Values -------------------------------------------------------------------------
 
     def set(self, value: SSAValue, found: Lowered) -> None:
-        """Say what stands for a value."""
+        """Set the replacement of a value."""
         self._found[value] = found
 
     def set_fragments(self, value: SSAValue, parts: Sequence[SSAValue]) -> None:
-        """Say which fragments stand for a vector."""
+        """Set the fragments of a vector."""
         type_ = vector_type(value)
         assert len(parts) == grid_for(type_).count
         element = vector_type(parts[0]).element_type  # an f32 stands for a tf32
         self._found[value] = Fragments(type_.get_shape(), element, parts)
 
     def bind(self, value: SSAValue, new: SSAValue) -> None:
-        """Say which scalar stands for another one."""
+        """Replace all uses of a scalar by another one."""
         if new.name_hint is None:
             new.name_hint = value.name_hint
         value.replace_all_uses_with(new)
 
     def lowered(self, value: SSAValue) -> Lowered:
-        """What stands for a value."""
+        """Return the replacement of a value."""
         return self._found[value]
 
     def has(self, value: SSAValue) -> bool:
-        """Whether it is known already what stands for a value."""
+        """Whether a value has a replacement already."""
         return value in self._found
 
     def fragments(self, value: SSAValue) -> Fragments:
-        """The fragments of a vector."""
+        """Return the fragments of a vector."""
         found = self._found[value]
         assert isinstance(found, Fragments), "an operand of a product is only that"
         return found
 
     def operand(self, value: SSAValue) -> Fragments | MmaOperand:
-        """A vector, as fragments or as a product takes it."""
+        """Return a vector as fragments, or in the form of an operand of a product."""
         found = self._found[value]
         assert isinstance(found, Fragments | MmaOperand)
         return found
 
     def tile(self, value: SSAValue) -> Tile:
-        """A tile that is a block."""
+        """Return a tile that is a block."""
         found = self._found[value]
         assert isinstance(found, Tile)
         return found
 
     def scattered(self, value: SSAValue) -> Scattered:
-        """A tile whose elements have offsets each."""
+        """Return a tile with an offset for each element."""
         found = self._found[value]
         assert isinstance(found, Scattered)
         return found
 
     def view(self, value: SSAValue) -> View:
-        """A memref."""
+        """Return the description of a memref."""
         found = self._found[value]
         assert isinstance(found, View)
         return found
@@ -359,11 +359,11 @@ class Converter:
 
     @property
     def subgroups(self) -> int:
-        """How many there are in a workgroup."""
+        """The number of subgroups in a workgroup."""
         return prod(self.along_axes)
 
     def subgroup_id(self) -> Index:
-        """The number of this subgroup in its workgroup."""
+        """Return the index of this subgroup in its workgroup."""
         if self.subgroups == 1:
             return 0
         return self.emit.shared("subgroup", (), lambda: gpu.SubgroupIdOp())
@@ -374,7 +374,7 @@ class Converter:
         return self.emit.shared("lanes", (), lambda: vector.StepOp(type_))
 
     def spread(self, value: SSAValue, *shape: int) -> SSAValue:
-        """A scalar or fragment repeated to a shape; made once."""
+        """Broadcast a scalar or fragment to a shape; the result is shared."""
         element: Attribute = value.type
         if is_vector(element):
             if element.get_shape() == shape:

@@ -1,4 +1,4 @@
-"""Gathers, scatters, atomics, single elements, copies: an offset for each element."""
+"""Rules of gathers, scatters, atomics, single elements and copies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import moved, stored_type
 
 
 def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[Access]:
-    """Where the lines of a scattered tile are."""
+    """Yield the accesses to the lines of a scatter tile."""
     grid = tile.indices.grid
     masks: Sequence[SSAValue | None] = [None] * len(lines_of(grid))
     if mask is not None:
@@ -65,7 +65,7 @@ def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[
 
 
 def _mask(c: Converter, mask: SSAValue) -> Fragments | None:
-    """A mask; None if it is set everywhere."""
+    """Return the fragments of a mask. Return None if it is true everywhere."""
     owner = mask.owner
     is_set = isinstance(owner, arith.ConstantOp) and splat_value(owner.value)
     return None if is_set else c.fragments(mask)
@@ -94,7 +94,7 @@ def _scatter(c: Converter, op: StoreScatterOp) -> None:
 
 
 def _kind_name(kind: str, element: Attribute) -> str:
-    """MLIR's name; of i1 memory holds bytes, 0 or 1: the bitwise kind on those."""
+    """Return MLIR's name of a kind; for i1 the bitwise kind, on bytes of 0 or 1."""
     if integer_width(element) == 1 and kind != "assign":
         kind = ON_INTEGERS[kind].on_bits
     return atomic_name(kind, element)
@@ -107,7 +107,7 @@ def atomic_line(
     value: SSAValue,
     expected: SSAValue | None = None,
 ) -> SSAValue:
-    """Combine a line with memory; the old elements, 0 where the mask is not set."""
+    """Combine a line with memory. Return the old elements, 0 where masked off."""
     element = stored_type(access.element)
     space = "slm" if access.base.type != i64 else "global"
     encoding = xegpu.ScatterTdescAttr(memory_space=space)
@@ -157,7 +157,7 @@ def _block(
 
 
 def element_start(c: Converter, view: View, indices: Sequence[Index]) -> Start:
-    """Where an element of a memref is."""
+    """Return the position of an element of a memref."""
     start = view.start
     for index, stride in zip(indices, view.strides):
         start = moved(c, start, c.emit.times(index, stride))
@@ -167,7 +167,7 @@ def element_start(c: Converter, view: View, indices: Sequence[Index]) -> Start:
 def _scalar_access(
     c: Converter, view: View, indices: Sequence[SSAValue], lanes: int
 ) -> Access:
-    """The same element for the first lanes."""
+    """Return the access to one element by the first lanes."""
     zeros = c.emit.constant(0, vector_of(IndexType(), LANES))
     start = element_start(c, view, indices)
     mask = first_lanes(c, lanes)
@@ -206,7 +206,7 @@ def _copy(c: Converter, op: memref.CopyOp) -> None:
 def _nest(
     c: Converter, source: View, target: View, at: Sequence[SSAValue], dim: int
 ) -> None:
-    """A loop for each dimension; the last one goes in steps of a line."""
+    """Copy by a loop for each dimension; the last loop has steps of a line."""
     sizes = source.sizes or (1,)
     last = dim == len(sizes) - 1
     body = Block(arg_types=[IndexType()])

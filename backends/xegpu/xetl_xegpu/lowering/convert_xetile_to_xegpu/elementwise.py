@@ -1,7 +1,7 @@
-"""Operations element by element, constants, conversions.
+"""Rules of elementwise operations, constants and conversions.
 
-tf32 is an f32 in memory and in registers.  It is rounded to 10 bits of fraction where a
-value becomes one by `arith.truncf`; products of tf32 round their operands themselves.
+tf32 is an f32 in memory and in registers. `arith.truncf` to tf32 rounds to 10 bits of
+fraction; products of tf32 round their operands themselves.
 """
 
 from __future__ import annotations
@@ -17,31 +17,24 @@ from xetl.dialects import base
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
 from xetl.ir.builder import remade
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import fragments
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
-    LANES,
-    as_matrix,
-    fragment_types,
-    grid_for,
-    grid_of,
-    vector_of,
-)
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import assembled
 
 _OF_WORKGROUPS = ("map", "layout_result_0")
 
 
 def each_part(c: Converter, op: Operation) -> None:
-    """The same operation on each fragment; a scalar operand serves all of them."""
+    """Apply the operation to each fragment; a scalar operand is used for all."""
     result = base.vector_type(op.results[0])
-    count = grid_for(result).count
+    count = fragments.grid_for(result).count
     columns = [
         c.fragments(operand).parts
         if base.is_vector(operand.type)
         else [operand] * count
         for operand in op.operands
     ]
-    types = [fragment_types(base.vector_type(each)) for each in op.results]
+    types = [fragments.fragment_types(base.vector_type(each)) for each in op.results]
     for name in _OF_WORKGROUPS:
         op.attributes.pop(name, None)
     made = [
@@ -53,7 +46,7 @@ def each_part(c: Converter, op: Operation) -> None:
 
 
 def _maybe_scalar(rule: Rule) -> Rule:
-    """A rule for vectors; the operation stays where it is about scalars."""
+    """Return a rule for vectors that keeps the operation on scalars."""
 
     def choose(c: Converter, op: Operation) -> None:
         if base.is_vector(op.results[0].type):
@@ -88,14 +81,14 @@ def _constant(c: Converter, op: arith.ConstantOp) -> None:
         return
     assert base.is_dense(op.value)
     numbers = np.array([*op.value.get_values()], object).reshape(type_.get_shape())
-    rows = as_matrix(numbers).tolist()
+    rows = fragments.as_matrix(numbers).tolist()
     c.set_fragments(op.result, from_numbers(c, rows, type_.element_type))
 
 
 def from_numbers(
     c: Converter, numbers: Sequence[Sequence[Any]], element: Attribute
 ) -> list[SSAValue]:
-    """The fragments of a matrix of numbers."""
+    """Return the fragments of a constant matrix."""
 
     def scalar(number: Any) -> SSAValue:
         return c.emit.constant(number, element)
@@ -103,27 +96,31 @@ def from_numbers(
     def line(row: int, group: int) -> SSAValue:
         if len(numbers[0]) == 1:
             return scalar(numbers[row][0])
-        some = list(numbers[row][group * LANES : (group + 1) * LANES])
-        some += some[-1:] * (LANES - len(some))
+        some = list(
+            numbers[row][group * fragments.LANES : (group + 1) * fragments.LANES]
+        )
+        some += some[-1:] * (fragments.LANES - len(some))
         values = [scalar(each) for each in some]
-        type_ = vector_of(element, LANES)
+        type_ = fragments.vector_of(element, fragments.LANES)
         return c.emit.shared(
             "elements", values, lambda: vector.FromElementsOp(values, type_)
         )
 
-    return assembled(c, grid_of(len(numbers), len(numbers[0])), element, line)
+    return assembled(c, fragments.grid_of(len(numbers), len(numbers[0])), element, line)
 
 
 def _step(c: Converter, op: vector.StepOp) -> None:
-    """Numbers from 0: those of the lanes, and where each group starts."""
-    grid = grid_for(base.vector_type(op.result))
+    """Lower a step: lane ids plus the first column of each group."""
+    grid = fragments.grid_for(base.vector_type(op.result))
     if not grid.spread:
         c.set_fragments(op.result, c.splat(0, base.vector_type(op.result)))
         return
     lanes, parts = c.lane_ids(), list[SSAValue]()
-    row = vector_of(IndexType(), 1, LANES)
+    row = fragments.vector_of(IndexType(), 1, fragments.LANES)
     for group in range(grid.groups):
-        first = c.emit.constant(group * LANES, vector_of(IndexType(), LANES))
+        first = c.emit.constant(
+            group * fragments.LANES, fragments.vector_of(IndexType(), fragments.LANES)
+        )
         numbers = c.emit.pure(arith.AddiOp, lanes, first)
         parts.append(
             c.emit.shared("row", [numbers], lambda: vector.ShapeCastOp(numbers, row))  # noqa: B023 (called at once)
@@ -132,7 +129,7 @@ def _step(c: Converter, op: vector.StepOp) -> None:
 
 
 def rounded(c: Converter, part: SSAValue) -> SSAValue:
-    """A fragment of f32 to the nearest tf32, ties to even."""
+    """Round a fragment of f32 to the nearest tf32, ties to even."""
     short = base.with_element(part.type, FloatTF32Type())
     cut = c.emit.insert(arith.TruncfOp(part, short))
     return c.emit.insert(arith.ExtfOp(cut, part.type))

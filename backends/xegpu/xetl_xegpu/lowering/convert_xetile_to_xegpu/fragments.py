@@ -1,8 +1,8 @@
-"""How a value is cut into fragments, and what stands for a value while it is converted.
+"""Fragments of values, and the records that replace values during the conversion.
 
-A value is cut by its shape alone, so equal shapes always meet: rows greedily into 8, 4,
-2 and 1, columns into 16, the last ones padded; a value of one column has fragments of
-one column (docs/design/0005-xegpu.md, "Fragments").
+A value is cut by its shape alone, so values of equal shape have equal fragments. Rows
+are cut greedily into 8, 4, 2 and 1, columns into 16, with the last ones padded. A value
+of one column has fragments of one column (docs/design/0005-xegpu.md, "Fragments").
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from xetl.dialects.base import Index, Vector
 from xetl.dialects.kernel_attributes import LANES
 
 HEIGHTS = (8, 4, 2, 1)
-"""Rows of a fragment: what a store and a product take [xetl.devices]."""
+"""The numbers of rows of fragments, those of stores and products [xetl.devices]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Some rows that follow each other."""
+    """Some consecutive rows."""
 
     first: int
     count: int
@@ -34,14 +34,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an element, or a row of 16, is: which fragment, and which of its rows."""
+    """The position of an element, or of a row of 16: a fragment, and a row in it."""
 
     fragment: int
     row: int
 
 
 def cut_rows(rows: int, heights: Sequence[int] = HEIGHTS) -> tuple[Span, ...]:
-    """Rows cut greedily; ``heights`` are powers of two that fall to 1."""
+    """Cut rows greedily; ``heights`` are powers of two in descending order to 1."""
     spans: list[Span] = []
     first = 0
     for height in heights:
@@ -53,11 +53,11 @@ def cut_rows(rows: int, heights: Sequence[int] = HEIGHTS) -> tuple[Span, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The fragments of a matrix, row by row.
+    """The fragments of a matrix, in row-major order.
 
     Attributes:
-        spans: of rows, one for each row of fragments.
-        groups: of columns, fragments side by side.
+        spans: the rows of each row of fragments.
+        groups: the number of fragments side by side.
     """
 
     rows: int
@@ -67,17 +67,17 @@ class Grid:
 
     @property
     def width(self) -> int:
-        """Columns of a fragment: 16, or 1 if every lane holds all of it."""
+        """Columns of a fragment: 16, or 1 if every lane holds the whole fragment."""
         return 1 if self.columns == 1 else LANES
 
     @property
     def spread(self) -> bool:
-        """Whether the columns are spread over the lanes."""
+        """Whether the columns are distributed over the lanes."""
         return self.columns != 1
 
     @property
     def count(self) -> int:
-        """How many fragments there are."""
+        """The number of fragments."""
         return len(self.spans) * self.groups
 
     def heights(self) -> list[int]:
@@ -89,7 +89,7 @@ class Grid:
         return self.spans[fragment // self.groups].count
 
     def fragment(self, span: int, group: int) -> int:
-        """The number of a fragment."""
+        """Return the number of a fragment."""
         return span * self.groups + group
 
     def blocks(self) -> list[tuple[Span, int]]:
@@ -97,11 +97,11 @@ class Grid:
         return [(span, group) for span in self.spans for group in range(self.groups)]
 
     def used(self, group: int) -> int:
-        """Columns of a group that are not padding."""
+        """Return the number of columns of a group that are not padding."""
         return min(self.width, self.columns - group * self.width)
 
     def place(self, row: int, group: int) -> Place:
-        """Where a row of a group of columns is."""
+        """Return the position of a row of a group of columns."""
         whole = self.rows - self.rows % HEIGHTS[0]
         if row < whole:
             span, inner = divmod(row, HEIGHTS[0])
@@ -116,14 +116,14 @@ class Grid:
 
 
 BLOCKED = 4
-"""The rank of values in blocks."""
+"""The rank of blocked values."""
 
 
 def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """The rows and columns a vector of any rank is kept as.
+    """Return the rows and columns of the matrix that represents a vector.
 
-    Rank 4 is blocked: rows of blocks, columns of blocks, rows and columns of one. Of
-    any other rank the last dimension is the columns, all others are rows.
+    Rank 4 is blocked: rows of blocks, columns of blocks, rows and columns of one block.
+    In any other rank the last dimension is the columns, and all others are rows.
     """
     if len(shape) == BLOCKED:
         a, b, c, d = shape
@@ -132,11 +132,11 @@ def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
 
 
 Elements: TypeAlias = npt.NDArray[Any]
-"""Something for each element of a vector, in its shape."""
+"""An array in the shape of a vector, with an entry for each element."""
 
 
 def as_matrix(elements: Elements) -> Elements:
-    """By the rows and columns that a vector of this shape is kept as."""
+    """Rearrange an array like a vector to the matrix of `matrix_shape`."""
     matrix = matrix_shape(elements.shape)
     blocked = elements.ndim == BLOCKED
     return (elements.swapaxes(1, 2) if blocked else elements).reshape(matrix)
@@ -152,14 +152,14 @@ def as_vector(matrix: Elements, shape: Sequence[int]) -> Elements:
 
 @lru_cache(maxsize=1024)
 def grid_of(rows: int, columns: int) -> Grid:
-    """The fragments of a matrix."""
+    """Return the fragments of a matrix."""
     groups = 1 if columns == 1 else -(-columns // LANES)
     return Grid(rows, columns, cut_rows(rows), groups)
 
 
 @lru_cache(maxsize=4096)
 def vector_of(element: Attribute, *shape: int) -> Vector:
-    """A vector type; made once.  A tf32 is an f32."""
+    """Return a vector type, which is cached. A tf32 becomes an f32."""
     return VectorType(f32 if isinstance(element, FloatTF32Type) else element, shape)
 
 
@@ -168,7 +168,7 @@ class Fragments:
     """The fragments of a vector.
 
     Attributes:
-        shape: of the vector, of any rank.
+        shape: the shape of the vector, of any rank.
         parts: the fragments, in the order of ``grid``.
     """
 
@@ -185,28 +185,28 @@ class Fragments:
         return grid_of(*matrix_shape(self.shape))
 
     def reshaped(self, shape: tuple[int, ...]) -> Fragments:
-        """The same fragments under another shape that is kept alike."""
+        """Return the same fragments for another shape with the same matrix."""
         return Fragments(shape, self.element, self.parts, self.lines)
 
 
 def grid_for(type_: Vector) -> Grid:
-    """How a vector type is cut."""
+    """Return how a vector type is cut."""
     return grid_of(*matrix_shape(type_.get_shape()))
 
 
 def fragment_types(type_: Vector) -> list[Attribute]:
-    """The types of the fragments of a vector type."""
+    """Return the types of the fragments of a vector type."""
     grid, element = grid_for(type_), type_.element_type
     return [vector_of(element, height, grid.width) for height in grid.heights()]
 
 
 class Form:
-    """How the fragments of an operand of a product are kept, if not as of others.
+    """Special layouts of the operands of products.
 
-    PACKED: B, for each 256 bits of rows and 16 columns one ``K/f x 16 x f``.
-    DEEP: A, for each span of rows and 256 bits of columns one ``h x k``.
-    PARTED: A, and C of such a product in a loop: fragments, but of each 16 rows the
-    first one has the even rows and the second one the odd ones.
+    PACKED: B, one ``K/f x 16 x f`` for each 256 bits of rows and 16 columns.
+    DEEP: A, one ``h x k`` for each span of rows and 256 bits of columns.
+    PARTED: A, and C of such a product in a loop: usual fragments, but of each 16 rows
+    the first fragment has the even rows and the second one the odd rows.
     """
 
     PACKED = "packed"
@@ -216,12 +216,12 @@ class Form:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MmaOperand:
-    """A side of a product as the matrix unit takes it.
+    """An operand of a product in the layout of the matrix unit.
 
     Attributes:
-        form: which side, see `Form`.
-        parts: row by row.
-        across: parts in a row.
+        form: the layout; see `Form`.
+        parts: the parts in row-major order.
+        across: the number of parts in a row.
     """
 
     form: str
@@ -231,12 +231,12 @@ class MmaOperand:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where memory starts.
+    """The start of memory.
 
     Attributes:
         root: a memref argument, shared memory, or an address (i64).
-        offset: elements behind it.
-        space: 0 global, 3 shared.
+        offset: the offset from the root in elements.
+        space: 0 for global, 3 for shared memory.
     """
 
     root: SSAValue
@@ -249,9 +249,9 @@ class View:
     """A memref: elements at ``start + sum(index * stride)``.
 
     Attributes:
-        sizes: of each dimension.
-        strides: in elements.
-        origin: what offsets of MLIR count from; the start of the memory.
+        sizes: the size of each dimension.
+        strides: strides in elements.
+        origin: the start of the memory, from which offsets of MLIR count.
     """
 
     start: Start
@@ -263,10 +263,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What a tile is a part of: rows and columns, a stride for each.
+    """The matrix of a tile: rows and columns, each with a stride.
 
     Attributes:
-        start: of its element (0, 0).
+        start: the position of its element (0, 0).
         sizes: rows and columns.
         strides: from row to row and from column to column, in elements.
     """
@@ -279,7 +279,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A block of a matrix, at ``row`` and ``column``, which may lie outside of it."""
+    """A block of a matrix at ``row`` and ``column``; it may be outside the matrix."""
 
     matrix: Matrix
     row: Index
@@ -288,13 +288,13 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Scattered:
-    """Elements with an offset each.
+    """A scatter tile: elements with an index each.
 
     Attributes:
-        start: what offsets count from.
-        size: offsets from 0 to this exist; None: all do.
-        stride: elements from one offset to the next.
-        indices: the offsets.
+        start: the position of index 0.
+        size: indices from 0 to size - 1 exist; None: all do.
+        stride: elements from one index to the next.
+        indices: the indices.
     """
 
     start: Start
@@ -306,7 +306,7 @@ class Scattered:
 
 @dataclass(frozen=True, slots=True)
 class TransposedLoad:
-    """What a load has transposed already, for the transpose that follows."""
+    """The result of a load that has transposed already; its transpose takes it."""
 
     found: Fragments | MmaOperand
 

@@ -1,8 +1,8 @@
-"""Memory of a lone subgroup whose elements stay in registers.
+"""Shared memory of a single subgroup whose elements stay in registers.
 
-Of `xetile.cat` and `xetile.flip` it is known when compiling which element of what was
-stored is loaded where.  The same holds of all shared memory that is accessed in one
-block, at places that are known: nothing is written, and nobody waits.
+For `xetile.cat` and `xetile.flip` the compiler knows which stored element each load
+reads. The same is true for all shared memory that is accessed in one block, at known
+offsets. Such memory is not written, and needs no barriers.
 
 Before: ``store_tile %a, %m[0, 0]``, ``store_tile %b, %m[16, 0]``, a barrier, a load
 After:  the fragments of %a and of %b
@@ -27,35 +27,26 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import row_major, strides_of
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
-    Converter,
-    Rule,
-    nothing,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
-    as_matrix,
-    as_vector,
-    matrix_shape,
-)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import conversion, fragments
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import elements_of, give
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
-Kept: TypeAlias = dict[Operation, Rule]
+Kept: TypeAlias = dict[Operation, conversion.Rule]
 
 _MOST_BYTES = 1 << 13
-"""Half of the registers of a subgroup: what is larger would be spilled."""
+"""Half of the registers of a subgroup; larger memory would be spilled."""
 _OUTSIDE, _NEVER_STORED = -1, -2
 
 
 def kept_memory(kernel: gpu.FuncOp) -> Kept:
-    """What becomes of accesses to such memory, and of barriers where all of it is."""
+    """Return rules for accesses to such memory, and for barriers if all is such."""
     allocations, kept = operations_in(kernel, memref.AllocOp), Kept()
     if prod(subgroups_along_axes(kernel)) > 1:
         return kept
     for each in allocations:
         kept |= _rules_of(each)
     if kept and all(each in kept for each in allocations) and _is_apart(kernel, kept):
-        kept |= dict.fromkeys(operations_in(kernel, gpu.BarrierOp), nothing)
+        kept |= dict.fromkeys(operations_in(kernel, gpu.BarrierOp), conversion.nothing)
     return kept
 
 
@@ -76,14 +67,14 @@ _WITHOUT_EFFECTS = {xetile.PrefetchTileOp, gpu.BarrierOp, gpu.ReturnOp, scf.Yiel
 
 
 def _rules_of(memory: memref.AllocOp) -> Kept:
-    """What becomes of one memory and of all that is done with it; {}: it stays."""
+    """Return the rules of one memory and of its uses; {}: it stays in memory."""
     type_ = memref_type(memory.result)
     shape, bits = type_.get_shape(), bit_width(type_.element_type)
     is_plain = tuple(strides_of(type_) or ()) == tuple(row_major(shape))
     uses = _uses(memory.result)
     if uses is None or not is_plain or not 0 < prod(shape) * bits <= 8 * _MOST_BYTES:
         return {}
-    kept: Kept = dict.fromkeys((memory, *uses), nothing)
+    kept: Kept = dict.fromkeys((memory, *uses), conversion.nothing)
     accesses = [op for op in uses if isinstance(op, _ACCESSES)]
     block = accesses[0].parent if accesses else None
     if block is None or any(op.parent is not block for op in accesses):
@@ -112,7 +103,7 @@ _ACCESSES = (xetile.StoreTileOp, xetile.LoadTileOp, xetile.LoadGatherOp)
 
 
 def _uses(memory: SSAValue) -> list[Operation] | None:
-    """All that is done with a memory, through tiles and views; None: more than that."""
+    """Return all uses of a memory through tiles and views. None: there are others."""
     found: list[Operation] = []
     for op in (use.operation for use in memory.uses):
         found.append(op)
@@ -127,9 +118,9 @@ def _uses(memory: SSAValue) -> list[Operation] | None:
 
 
 def _places(op: Any, shape: Sequence[int]) -> Numbers | None:
-    """The numbers of the elements of a memory that are accessed, in rows and columns.
+    """Return the linear indices of the accessed elements, in rows and columns.
 
-    None: they are not known, or some of a tile lie outside.
+    Return None if they are unknown, or if some are outside of the memory.
     """
     tile = op.tile.owner
     if not isinstance(tile, xetile.InitTileOp):
@@ -158,7 +149,7 @@ def _places(op: Any, shape: Sequence[int]) -> Numbers | None:
 
 
 def _known_numbers(value: SSAValue | None) -> Numbers | None:
-    """The elements of a vector that is computed from constants and ranges alone."""
+    """Return the elements of a vector computed from constants and ranges, or None."""
     op = None if value is None else value.owner
     if value is None or not isinstance(op, Operation):
         return None
@@ -178,7 +169,7 @@ def _known_numbers(value: SSAValue | None) -> Numbers | None:
 
 
 def _is_below(left: Numbers, right: Numbers) -> Numbers:
-    """Of numbers without sign."""
+    """Compare as unsigned numbers."""
     return left.astype(np.uint64) < right.astype(np.uint64)
 
 
@@ -196,12 +187,14 @@ _RESHAPING = (vector.ShapeCastOp, xetile.TileBroadcastOp)
 
 
 def _give_moved(
-    c: Converter, op: Any, *, stored: Sequence[SSAValue], places: Numbers
+    c: conversion.Converter, op: Any, *, stored: Sequence[SSAValue], places: Numbers
 ) -> None:
-    """What is loaded: elements of what was stored before."""
-    sides = [as_matrix(elements_of(c.fragments(each))).ravel() for each in stored]
+    """Replace a load by elements of the values that were stored before."""
+    sides = [
+        fragments.as_matrix(elements_of(c.fragments(each))).ravel() for each in stored
+    ]
     found = np.concatenate(sides)[places]
     type_ = vector_type(op.results[0])
     found[places == _OUTSIDE] = c.emit.constant(0, type_.element_type)
-    matrix = found.reshape(matrix_shape(type_.get_shape()))
-    give(c, op.results[0], as_vector(matrix, type_.get_shape()))
+    matrix = found.reshape(fragments.matrix_shape(type_.get_shape()))
+    give(c, op.results[0], fragments.as_vector(matrix, type_.get_shape()))

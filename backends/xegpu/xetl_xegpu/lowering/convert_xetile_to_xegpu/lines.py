@@ -1,9 +1,9 @@
-"""Fragments as lines of 16 elements, one for each lane; memory line by line.
+"""Lines: fragments as lines of 16 elements, one for each lane; memory line by line.
 
-A line is part of a row; of a value of one column it is 16 rows, of which every lane has
-all. What looks at elements one by one (memory with offsets, atomics, reshapes) works on
-lines. In memory a line is one message with an offset for each lane and a mask: right
-for any base, pitch and shape; what lies outside of the matrix becomes padding.
+A line is a part of a row; for a value of one column it is 16 rows, which every lane
+holds. Operations on single elements (memory with offsets, atomics, reshapes) work on
+lines. In memory a line is one message with an offset for each lane and a mask. It works
+for any base, pitch and shape; elements outside of the matrix become padding.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
 
 
 class Line(NamedTuple):
-    """Which elements a line has.
+    """The elements of a line.
 
     Attributes:
-        used: how many there are, 16 at most; lanes behind them hold anything.
-        dim: 1 if they follow each other in a row, 0 if in a column.
+        used: the number of elements, at most 16; other lanes are undefined.
+        dim: 1 if the elements are in a row, 0 if they are in a column.
     """
 
     row: int
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 def lines_of(grid: Grid) -> list[Line]:
-    """The lines of a matrix, in the order of all functions here."""
+    """Return the lines of a matrix, in the order of all functions here."""
     if grid.spread:
         return [
             Line(row, group * LANES, grid.used(group), 1)
@@ -58,7 +58,7 @@ def lines_of(grid: Grid) -> list[Line]:
 
 
 def element_line(c: Converter, pieces: Fragments, row: int, group: int = 0) -> SSAValue:
-    """A line of a spread value, or the one element of a row that has no more."""
+    """Return a line of a spread value, or the element of a row of one column."""
     key = row, group
     found = pieces.lines.get(key)
     if found is None or not c.emit.is_outside(found):
@@ -87,7 +87,7 @@ def to_lines(c: Converter, pieces: Fragments) -> list[SSAValue]:
 
 
 def line_of(c: Converter, elements: Sequence[SSAValue]) -> SSAValue:
-    """A line of 16 scalars."""
+    """Return a line of 16 scalars."""
     if len(set(elements)) == 1:
         return c.spread(elements[0], LANES)
     type_ = vector_of(elements[0].type, LANES)
@@ -97,7 +97,7 @@ def line_of(c: Converter, elements: Sequence[SSAValue]) -> SSAValue:
 def from_lines(
     c: Converter, grid: Grid, element: Attribute, lines: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """The fragments of a matrix, of its lines in their order."""
+    """Return the fragments of a matrix from its lines in order."""
 
     def one(row: int, group: int) -> SSAValue:
         if grid.spread:
@@ -111,11 +111,11 @@ def from_lines(
 def assembled(
     c: Converter, grid: Grid, element: Attribute, line: Callable[[int, int], SSAValue]
 ) -> list[SSAValue]:
-    """The fragments of a matrix.
+    """Return the fragments of a matrix.
 
     Args:
         grid: how the matrix is cut.
-        line: gives the line of a row and a group of columns, or the one element.
+        line: returns the line of a row and a group of columns, or the only element.
     """
     parts: list[SSAValue] = []
     for span, group in grid.blocks():
@@ -128,7 +128,7 @@ def assembled(
 def fragment_of(
     c: Converter, element: Attribute, lines: Sequence[SSAValue], spread: bool
 ) -> SSAValue:
-    """A fragment of its lines, or of the elements of its one column."""
+    """Return a fragment from its lines, or from the elements of its only column."""
     height = len(lines)
     type_ = vector_of(element, height, LANES if spread else 1)
     if len(set(lines)) == 1:
@@ -144,7 +144,7 @@ def fragment_of(
 
 
 def rows_of(c: Converter, block: SSAValue, first: int, count: int) -> SSAValue:
-    """Some rows of a fragment, or of what a message brought."""
+    """Return some rows of a fragment, or of the result of a message."""
     rows, *row = vector_type(block).get_shape()
     if rows == count:
         return block
@@ -155,7 +155,7 @@ def rows_of(c: Converter, block: SSAValue, first: int, count: int) -> SSAValue:
 def stacked(
     c: Converter, value: Fragments, first: int, count: int, group: int
 ) -> SSAValue:
-    """Some rows of a group of columns as one, zeros behind the last one."""
+    """Return some rows of a group of columns as one value, padded with zero rows."""
     parts = [
         (span, value.parts[value.grid.fragment(number, group)])
         for number, span in enumerate(value.grid.spans)
@@ -173,7 +173,7 @@ def stacked(
 def filled_behind(
     c: Converter, part: SSAValue, used: int, number: int | float
 ) -> SSAValue:
-    """A fragment with a number in its lanes from ``used`` on."""
+    """Return a fragment with a number in its lanes from ``used`` on."""
     mask = first_lanes(c, used)
     if mask is None:
         return part
@@ -183,14 +183,14 @@ def filled_behind(
 
 
 def lane_numbers(c: Converter) -> SSAValue:
-    """0 to 15 as 32-bit numbers, one for each lane."""
+    """Return 0 to 15 as 32-bit numbers, one for each lane."""
     lanes = c.lane_ids()
     type_ = vector_of(i32, LANES)
     return c.emit.shared("lanes32", [lanes], lambda: arith.IndexCastOp(lanes, type_))
 
 
 def first_lanes(c: Converter, count: int) -> SSAValue | None:
-    """A mask of the first ``count`` lanes; None: all of them."""
+    """Return a mask of the first ``count`` lanes. None: all of them."""
     if count >= LANES:
         return None
     end = c.emit.constant(count, vector_of(i32, LANES))
@@ -201,13 +201,13 @@ Hints = dict[str, Attribute]
 
 
 class Access(NamedTuple):
-    """Where the 16 elements of a line are.
+    """The position of the 16 elements of a line in memory.
 
     Attributes:
         base: an address (i64), or shared memory.
-        offsets: of the lanes, in elements.
-        mask: of the lanes; None: all.
-        element: type of the elements as values.
+        offsets: the offsets of the lanes in elements.
+        mask: the mask of the lanes; None: all.
+        element: the type of the elements as values.
     """
 
     base: SSAValue
@@ -220,11 +220,11 @@ class Access(NamedTuple):
 
 
 def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
-    """A line of a tile.
+    """Return the access to a line of a tile.
 
     Args:
-        exact: whether lanes behind the line must be masked off: what is only read may
-            as well be read behind the tile.
+        exact: whether lanes after the line must be masked off. Loads may also read
+            after the tile.
     """
     matrix = tile.matrix
     row = c.emit.plus(tile.row, line.row)
@@ -244,7 +244,7 @@ def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
 
 
 def _inside(c: Converter, at: Index, size: Index) -> SSAValue | None:
-    """Whether ``0 <= at < size``; None: surely."""
+    """Return whether ``0 <= at < size``. None: it is known to be true."""
     at, size = known(at), known(size)
     found = c.ranges.of(at)
     if found is not None and isinstance(size, int):
@@ -252,13 +252,13 @@ def _inside(c: Converter, at: Index, size: Index) -> SSAValue | None:
             return None
         if found.high < 0 or found.low >= size:
             return c.emit.constant(0, i1)
-    return c.emit.compare("ult", at, size)  # one comparison without signs
+    return c.emit.compare("ult", at, size)  # unsigned: one comparison for both ends
 
 
 def _lanes_inside(
     c: Converter, first: Index, size: Index, used: int
 ) -> SSAValue | None:
-    """Which of the ``used`` places from ``first`` on are in the matrix; None: all."""
+    """Return which of the ``used`` places from ``first`` on are inside. None: all."""
     first, size = known(first), known(size)
     if isinstance(size, int):
         found = c.ranges.of(first)
@@ -277,7 +277,7 @@ def _plus_lanes(c: Converter, first: Index, lanes: SSAValue) -> SSAValue:
 
 
 def _steps(c: Converter, stride: Index) -> SSAValue:
-    """The lane's number times a stride."""
+    """Return the lane ids times a stride."""
     lanes = c.lane_ids()
     if known(stride) == 1:
         return lanes
@@ -291,11 +291,11 @@ def scattered_access(
     offsets: SSAValue,
     mask: SSAValue | None,
 ) -> Access:
-    """Elements at offsets of their own, counted from ``start``."""
+    """Return the access to elements at given offsets from ``start``."""
     if start.space == views.SHARED:
         base, distance = c.emit.constant_part(start.offset)
         offsets = _plus_lanes(c, base, offsets)
-        if distance:  # here and now: outside of loops it would take registers
+        if distance:  # not hoisted: outside of loops it would take registers
             far = c.emit.constant(distance, offsets.type)
             offsets = c.emit.insert(arith.AddiOp(offsets, far))
         return Access(start.root, offsets, mask, element)
@@ -307,14 +307,14 @@ def scattered_access(
 
 
 def all_lanes(c: Converter, mask: SSAValue | None) -> SSAValue:
-    """A mask as a value."""
+    """Return a mask as a value."""
     return c.emit.constant(1, vector_of(i1, LANES)) if mask is None else mask
 
 
 def load_line(
     c: Converter, access: Access, padding: int | float = 0, hints: Hints | None = None
 ) -> SSAValue:
-    """The elements; ``padding`` where the mask is not set."""
+    """Load the elements, with ``padding`` where the mask is not set."""
     stored = vector_of(views.stored_type(access.element), LANES)
     mask = all_lanes(c, access.mask)
     where = access.base, access.offsets, mask
@@ -328,13 +328,13 @@ def load_line(
 def store_line(
     c: Converter, access: Access, value: SSAValue, hints: Hints | None = None
 ) -> None:
-    """Write elements where the mask is set."""
+    """Store elements where the mask is set."""
     where = to_memory(c, value), access.base, access.offsets
     c.emit.add(StoreOp(*where, all_lanes(c, access.mask), properties=hints))
 
 
 def prefetch_line(c: Converter, access: Access, hints: Hints | None = None) -> None:
-    """Ask for elements to be brought to a cache."""
+    """Prefetch elements to a cache."""
     if access.base.type != i64:
         return  # shared memory has no cache
     size = views.stored_bytes(access.element)
@@ -344,7 +344,7 @@ def prefetch_line(c: Converter, access: Access, hints: Hints | None = None) -> N
 
 
 def from_memory(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
-    """A line or fragment as it is computed with."""
+    """Convert a line or fragment from its type in memory to that in registers."""
     shape = vector_type(value).get_shape()
     if isinstance(element, IndexType):
         return c.emit.insert(arith.IndexCastOp(value, vector_of(element, *shape)))
@@ -358,7 +358,7 @@ def from_memory(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
 
 
 def to_memory(c: Converter, value: SSAValue) -> SSAValue:
-    """A line or fragment as it is stored."""
+    """Convert a line or fragment to its type in memory."""
     element = vector_type(value).element_type
     stored = views.stored_type(element)
     if stored == element:

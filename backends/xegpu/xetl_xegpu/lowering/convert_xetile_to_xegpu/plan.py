@@ -1,6 +1,6 @@
-"""What is found out about a kernel before anything of it is replaced.
+"""The analysis of a kernel before the conversion.
 
-Which way a product is computed: docs/design/0005-xegpu.md, and `xetl.devices`.
+docs/design/0005-xegpu.md and `xetl.devices` say how a product is computed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from xetl.dialects import base, xetile
 from xetl.dialects.upstream import scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.gpu import FuncOp
+from xetl.worklist import Worklist
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import Form, matrix_shape
 
 
 class ProductKind(Enum):
-    """By whom a product is computed.
+    """How a product is computed.
 
-    MATRIX: the matrix unit, of 16 or 8 bits.  TF32: of f32 with fewer bits.  BF16X3:
-    of f32 as three products of bf16.  LANES: each lane multiplies and adds.
+    MATRIX: by the matrix unit, with operands of 16 or 8 bits. TF32: there as well, of
+    f32 with fewer bits. BF16X3: of f32, as three products of bf16. LANES: each lane
+    multiplies and adds.
     """
 
     MATRIX = auto()
@@ -43,7 +45,7 @@ class ProductKind(Enum):
 
 
 def kind_of(op: xetile.TileMmaOp) -> ProductKind:
-    """How a product is computed: by its element types and its precision."""
+    """Return how a product is computed, by its element types and its precision."""
     element, result = base.element_type(op.a.type), base.element_type(op.result.type)
     precision = None if op.precision is None else op.precision.data
     return kind_of_types(element, result, precision)
@@ -52,7 +54,7 @@ def kind_of(op: xetile.TileMmaOp) -> ProductKind:
 def kind_of_types(
     element: Attribute, result: Attribute, precision: str | None = None
 ) -> ProductKind:
-    """How a product of some types is computed; A and B have one type."""
+    """Return how a product is computed; ``element`` is the type of A and of B."""
     if isinstance(element, Float16Type | BFloat16Type):
         narrow = isinstance(result, Float16Type | BFloat16Type | Float32Type)
         return ProductKind.MATRIX if narrow else ProductKind.LANES
@@ -72,27 +74,21 @@ _PRECISIONS = {"tf32": ProductKind.TF32, "bf16x3": ProductKind.BF16X3}
 
 
 def tile_origins(value: SSAValue) -> set[xetile.InitTileOp]:
-    """Where a tile may have been described; dead ones, at address 0, do not count."""
-    found: set[xetile.InitTileOp] = set()
-    seen: set[SSAValue] = set()
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if each in seen:
-            continue
-        seen.add(each)
+    """Return the operations that may have made a tile, except those at address 0."""
+    found, waiting = set[xetile.InitTileOp](), Worklist([value])
+    for each in waiting:
         joined = joined_values(each)
         if joined is not None:
             waiting += joined
         elif isinstance(each.owner, xetile.UpdateTileOffsetOp):
-            waiting.append(each.owner.tile)
+            waiting += [each.owner.tile]
         elif isinstance(each.owner, xetile.InitTileOp) and not _is_dead(each.owner):
             found.add(each.owner)
     return found
 
 
 def _is_dead(op: xetile.InitTileOp) -> bool:
-    """Whether a tile stands where a path stopped: nobody reads it."""
+    """Whether a tile is at address 0: no path of the program reads it."""
     return (
         isinstance(op.source.type, IntegerType) and base.constant_index(op.source) == 0
     )
@@ -111,12 +107,13 @@ class Plan:
     """See the module docstring.
 
     Attributes:
-        columns: for each load, store and prefetch of a tile a divisor of its column.
-        forms: for loads whose only readers are products how these want it.
-        transposed: loads that only a transpose reads, and the transposes.
+        columns: a divisor of the column offset, for each load, store and prefetch of a
+            tile.
+        forms: the form that products need, for each load that only products read.
+        transposed: loads that only transposes read, and these transposes.
         parted: sums that loops carry in `Form.PARTED`.
-        loaded_again: stores behind which tiles of the same memory may be loaded.
-        kept: rules for operations on memory that stays in registers, `kept_memory`.
+        loaded_again: stores after which tiles of the same memory may be loaded.
+        kept: rules for operations on memory that stays in registers (`kept_memory`).
     """
 
     def __init__(
@@ -164,10 +161,11 @@ class Plan:
 
 
 def _loaded_again(block: Block, behind: set[Root]) -> Iterator[Operation]:
-    """The stores of `Plan.loaded_again`.
+    """Yield the stores of `Plan.loaded_again`.
 
     Args:
-        behind: the memory of tiles that are loaded behind the block; those in it join.
+        behind: the memory of tiles that are loaded after the block. The memory of loads
+            in the block is added.
     """
     for op in reversed(list(block.ops)):
         repeated = [] if isinstance(op, scf.IfOp) else list(op.walk())
@@ -186,7 +184,7 @@ _PACKING = (xetile.TilePackOp, xetile.TileUnpackOp)
 
 
 def _readers(value: SSAValue) -> Iterable[tuple[Operation, int]]:
-    """Who reads a value, and as which operand; packing is looked through."""
+    """Yield the readers of a value, each with its operand index; skip packing."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, _PACKING):
@@ -196,15 +194,15 @@ def _readers(value: SSAValue) -> Iterable[tuple[Operation, int]]:
 
 
 def _wanted(readers: list[tuple[Operation, int]]) -> str | None:
-    """The form that all readers want; None: none, or not all the same."""
+    """Return the form that all readers need. Return None if they do not agree."""
     wanted = {_form_for(op, index) for op, index in readers}
     return wanted.pop() if len(wanted) == 1 else None
 
 
 def _sums_in_loop(op: Operation, index: int) -> BlockArgument | None:
-    """The sums that a loop carries of a product of 16 bits, of which it reads A.
+    """Return the loop-carried sums of a product of 16 bits whose A is the value.
 
-    None if another operation of the loop reads them.
+    Return None if it is no such product, or if other operations read the sums.
     """
     if index or _form_for(op, 1) is None or not isinstance(op, xetile.TileMmaOp):
         return None

@@ -1,6 +1,7 @@
-"""Products: by the matrix unit where it knows the types, else by the lanes.
+"""Rules of products: by the matrix unit if it has the types, otherwise by the lanes.
 
-Sums run in f32 (i32, f64); where C is narrower it is widened before and rounded once.
+Products accumulate in f32 (i32, f64). A narrower C is widened first, and the result is
+rounded once.
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
 )
 
 _FEW_STEPS = 5
-"""A product of fewer steps is shorter written step by step than padded to 16."""
+"""A product of fewer steps is shorter if it is unrolled than if it is padded to 16."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product that is being written down.
+    """The operands and attributes of a product.
 
     Attributes:
         depth: columns of A.
-        a_unsigned, b_unsigned: whether integers of the side have no sign.
-        codes: formats of the floats that i8 are, see `xetl.devices`.
+        a_unsigned, b_unsigned: whether the integers of an operand are unsigned.
+        codes: formats of floats that are stored as i8; see `xetl.devices`.
     """
 
     a: Fragments | MmaOperand
@@ -89,7 +90,7 @@ def _mma(c: Converter, op: TileMmaOp) -> None:
 
 
 def _batch(c: Converter, op: vector.ContractOp) -> None:
-    """A product for each of a batch, the first dimension of all sides."""
+    """Lower a batch of products; the batch is the first dimension of all operands."""
     sides = [c.fragments(value) for value in (op.lhs, op.rhs, op.acc)]
     found: list[Elements] = []
     for matrices in zip(*map(elements_of, sides)):
@@ -102,7 +103,7 @@ def _batch(c: Converter, op: vector.ContractOp) -> None:
 def _multiplied(
     c: Converter, a: Fragments, b: Fragments, addend: Fragments
 ) -> Fragments:
-    """``a @ b + addend`` of matrices, signed and as exact as their types are."""
+    """Return ``a @ b + addend`` of matrices, signed, in the precision of the types."""
     product = Product(a, b, addend.grid, a.grid.columns, False, False)
     kind = plan.kind_of_types(a.element, addend.element)
     parts = _product(c, product, kind, addend.parts, addend.element)
@@ -116,7 +117,7 @@ def _product(
     addend: Sequence[SSAValue] | None,
     element: Attribute,
 ) -> list[SSAValue]:
-    """A product in the type of its sums, rounded once to the type of the result."""
+    """Compute a product in the accumulator type, and round once to the result type."""
     sums = element
     if is_float(element):
         sums = f64 if bit_width(_element(p.a)) == 64 else sums
@@ -126,13 +127,13 @@ def _product(
         addend = [c.emit.constant(0, type_) for type_ in types]
     else:
         addend = [c.emit.widened(part, sums) for part in addend]
-    found = _RULES[kind](c, p, addend)
+    rule = _RULES[kind]
+    is_narrow = not p.grid.spread and rule is not _lanes
+    found = _narrow(c, p, addend, rule) if is_narrow else rule(c, p, addend)
     return [c.emit.narrowed(part, element) for part in found]
 
 
 def _matrix(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
-    if not p.grid.spread:
-        return _narrow(c, p, addend, _matrix)
     element = _element(p.a)
     depth = 256 // bit_width(element)
     left = _sides_a(c, p.a, p.depth, depth)
@@ -153,7 +154,7 @@ def _dpas(
     right: Sequence[Sequence[SSAValue]],
     addend: Sequence[SSAValue],
 ) -> list[SSAValue]:
-    """Sum over the steps of K by the matrix unit; see `_summed`."""
+    """Accumulate over the steps of K by the matrix unit; see `_summed`."""
     said = {"a_unsigned": p.a_unsigned, "b_unsigned": p.b_unsigned, "codes": p.codes}
     return _summed(c, partial(DpasOp, **said), left, right, addend)
 
@@ -165,7 +166,7 @@ def _summed(
     right: Sequence[Sequence[SSAValue]],
     addend: Sequence[SSAValue],
 ) -> list[SSAValue]:
-    """Sum over the steps of K; ``left[span][step]``, ``right[step][group]``."""
+    """Accumulate over the steps of K; ``left[span][step]``, ``right[step][group]``."""
     parts = list(addend)
     for step, row in enumerate(right):
         pairs = product([column[step] for column in left], row)
@@ -180,7 +181,7 @@ def _summed(
 def _sides_a(
     c: Converter, a: Fragments | MmaOperand, columns: int, depth: int
 ) -> list[list[SSAValue]]:
-    """For each span of rows and each step of K what one product takes of A."""
+    """Return the parts of A for single products: ``[span of rows][step of K]``."""
     steps = -(-columns // depth)
     if isinstance(a, MmaOperand):
         return [
@@ -206,7 +207,7 @@ def _halves_of_a(
 def _bytes_of_a(
     c: Converter, a: Fragments, span: int, step: int, columns: int
 ) -> SSAValue:
-    """32 columns, two for each lane."""
+    """Return 32 columns of A, two for each lane."""
     height = a.grid.spans[span].count
     whole = c.emit.constant(0, vector_of(a.element, height, 2 * LANES))
     for half in (0, 1):
@@ -222,7 +223,7 @@ def _bytes_of_a(
 def _words_of_a(
     c: Converter, a: Fragments, span: int, step: int, columns: int
 ) -> SSAValue:
-    """8 columns; the matrix unit knows them for 8 rows."""
+    """Return 8 columns of A; the matrix unit needs 8 rows of them."""
     height, (group, half) = a.grid.spans[span].count, divmod(step, 2)
     part = a.parts[a.grid.fragment(span, group)]
     part = filled_behind(c, part, columns - group * LANES, 0)
@@ -232,18 +233,18 @@ def _words_of_a(
 
 
 def _widened_columns(c: Converter, a: Fragments) -> Fragments:
-    """A value of one column with its fragments as wide as any; lanes hold all of it."""
+    """Return a value of one column with fragments of 16 columns, all the same."""
     parts = [
         c.spread(part, vector_type(part).get_shape()[0], LANES) for part in a.parts
     ]
-    # Of 2 columns only the first one is used, and these have the fragments wanted.
+    # Say 2 columns: they have fragments of 16 columns. Only the first one is used.
     return Fragments((a.grid.rows, 2), a.element, parts)
 
 
 def _sides_b(
     c: Converter, b: Fragments | MmaOperand, rows: int, depth: int
 ) -> list[list[SSAValue]]:
-    """For each step of K and each group of columns what one product takes of B."""
+    """Return the parts of B for single products: ``[step of K][group of columns]``."""
     if isinstance(b, MmaOperand):
         return [
             list(b.parts[first : first + b.across])
@@ -259,8 +260,6 @@ def _sides_b(
 
 
 def _tf32(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
-    if not p.grid.spread:
-        return _narrow(c, p, addend, _tf32)
     assert isinstance(p.a, Fragments)
     right = _sides_b(c, p.b, p.depth, 8)
     full = -(-p.grid.rows // 8) * 8
@@ -280,7 +279,7 @@ def _tf32(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue
 
 
 def _more_rows(c: Converter, value: Fragments, rows: int) -> Fragments:
-    """A matrix with zeros below: the matrix unit knows tf32 for 8 rows at a time."""
+    """Pad a matrix with zero rows: the matrix unit needs 8 rows at a time for tf32."""
     grid = value.grid
     if grid.rows == rows:
         return value
@@ -293,10 +292,8 @@ def _more_rows(c: Converter, value: Fragments, rows: int) -> Fragments:
 def _bf16x3(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
     """Three products of bf16 parts: low by high, high by low, high by high.
 
-    Step by step of K, so that the parts of a step are not needed any more behind it.
+    The loop over steps of K is outermost, so that the parts of a step die after it.
     """
-    if not p.grid.spread:
-        return _narrow(c, p, addend, _bf16x3)
     assert isinstance(p.a, Fragments)
     assert isinstance(p.b, Fragments)
     depth = 256 // bit_width(bf16)
@@ -312,7 +309,7 @@ def _bf16x3(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAVal
 
 
 def _halves(c: Converter, side: Fragments) -> tuple[Fragments, Fragments]:
-    """An f32 as the bf16 nearest to it, and that of what is left."""
+    """Split f32 into the nearest bf16 and the bf16 nearest to the rest."""
     high = [c.emit.narrowed(part, bf16) for part in side.parts]
     back = [c.emit.widened(part, f32) for part in high]
     rest = [c.emit.insert(arith.SubfOp(*pair)) for pair in zip(side.parts, back)]
@@ -321,7 +318,7 @@ def _halves(c: Converter, side: Fragments) -> tuple[Fragments, Fragments]:
 
 
 def _lanes(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
-    """Each lane has its columns of B and C; an element of A goes to all of them."""
+    """Multiply by lanes: each has its columns of B and C; A is broadcast."""
     assert isinstance(p.a, Fragments)
     assert isinstance(p.b, Fragments)
     sums = vector_type(addend[0]).element_type
@@ -330,7 +327,7 @@ def _lanes(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValu
     cast = Product(a, b, p.grid, p.depth, False, False)
     if p.grid.spread and is_float(sums) and p.depth >= _FEW_STEPS:
         return _contract(c, cast, addend)
-    # A column of A by a row of B, one after another.
+    # Outer products: a column of A by a row of B, one after another.
     parts, grid = list(addend), cast.grid
     for k in range(cast.depth):
         row = [_row_of_b(c, b, k, group, grid.width) for group in range(grid.groups)]
@@ -345,7 +342,7 @@ def _lanes(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValu
 
 
 def _contract(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
-    """16 steps at a time, each one operation."""
+    """Multiply 16 steps of K at a time, by one operation each."""
     left = _sides_a(c, p.a, p.depth, LANES)
     right = _sides_b(c, p.b, p.depth, LANES)
     kinds, maps = ("parallel", "parallel", "reduction"), ((0, 2), (2, 1), (0, 1))
@@ -357,7 +354,7 @@ def _contract(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAV
 
 
 def _cast(c: Converter, side: Fragments, sums: Attribute, unsigned: bool) -> Fragments:
-    """Elements in the type that sums run in."""
+    """Convert elements to the accumulator type."""
     if side.element == sums:
         return side
     cast: type[arith.CastOp]
@@ -403,7 +400,7 @@ def _multiply_add(
 def _narrow(
     c: Converter, p: Product, addend: Sequence[SSAValue], rule: _Way
 ) -> list[SSAValue]:
-    """A result of one column: computed as 16 of them, of which one is kept."""
+    """Compute a result of one column as 16 columns, and keep one of them."""
     assert isinstance(p.b, Fragments)
     grid = grid_of(p.grid.rows, 2)
     wide = [c.spread(part, vector_type(part).get_shape()[0], LANES) for part in addend]

@@ -1,7 +1,8 @@
-"""Elements that change places: shape casts, transposes, matrices of any vector.
+"""Operations that move elements: shape casts, broadcasts, transposes.
 
-Which element goes where is known, so all stays in registers: whole fragments are given
-another name, lines are put together by shuffles of two each.
+The destination of each element is known at compile time, so all stays in registers. A
+fragment that moves as a whole costs nothing; other lines are assembled by shuffles of
+two lines each.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
 
 
 class Origin(NamedTuple):
-    """An element of a value."""
+    """An element of a value: row and column in its matrix."""
 
     pieces: Fragments
     row: int
@@ -49,7 +50,7 @@ class Origin(NamedTuple):
 
 
 def elements_of(pieces: Fragments) -> Elements:
-    """All elements of a value, for NumPy to put them elsewhere."""
+    """Return all elements of a value as an array, which NumPy can rearrange."""
     found = np.empty(matrix_shape(pieces.shape), object)
     for row, column in np.ndindex(found.shape):
         found[row, column] = Origin(pieces, row, column)
@@ -57,7 +58,7 @@ def elements_of(pieces: Fragments) -> Elements:
 
 
 def rearranged(c: Converter, element: Attribute, elements: Elements) -> Fragments:
-    """A vector of elements of other values, and of scalars."""
+    """Assemble a vector from elements of other values and from scalars."""
     matrix = as_matrix(elements)
     grid = grid_of(*matrix.shape)
     parts: list[SSAValue] = []
@@ -76,7 +77,7 @@ def rearranged(c: Converter, element: Attribute, elements: Elements) -> Fragment
 def _whole_fragment(
     table: Sequence[Sequence[Origin | SSAValue]], grid: Grid
 ) -> SSAValue | None:
-    """A fragment that has just these elements at these places, if there is one."""
+    """Return an existing fragment with exactly these elements, or None."""
     first = table[0][0]
     if not isinstance(first, Origin):
         return None
@@ -95,7 +96,7 @@ def _whole_fragment(
 
 
 def scalar_of(c: Converter, origin: Origin | SSAValue) -> SSAValue:
-    """An element as a scalar that all lanes have."""
+    """Return an element as a scalar, which all lanes hold."""
     if not isinstance(origin, Origin):
         return origin
     pieces, row, column = origin
@@ -107,7 +108,7 @@ def scalar_of(c: Converter, origin: Origin | SSAValue) -> SSAValue:
 
 
 def _line(c: Converter, wanted: Sequence[Origin | SSAValue]) -> SSAValue:
-    """A line; of what lies behind the wanted elements anything."""
+    """Assemble a line; lanes behind the wanted elements may hold anything."""
     sources: dict[SSAValue, dict[int, int]] = {}
     for lane, origin in enumerate(wanted):
         if isinstance(origin, Origin) and origin.pieces.grid.spread:
@@ -123,7 +124,12 @@ def _line(c: Converter, wanted: Sequence[Origin | SSAValue]) -> SSAValue:
 
 
 def _merged(c: Converter, sources: dict[SSAValue, dict[int, int]]) -> SSAValue:
-    """One line of several; of each it is said which lane gets which element."""
+    """Merge several lines into one.
+
+    Args:
+        sources: for each line, the lanes of the result that take an element of it, and
+            the numbers of these elements.
+    """
     whole: SSAValue | None = None
     ready: dict[int, int] = {}
     for source, lanes in sources.items():
@@ -143,7 +149,7 @@ def _merged(c: Converter, sources: dict[SSAValue, dict[int, int]]) -> SSAValue:
 def _shuffled(
     c: Converter, left: SSAValue, right: SSAValue, picks: dict[int, int]
 ) -> SSAValue:
-    # A lane that nobody asks for takes its own: that needs no exchange.
+    # A lane whose value is not used keeps its own element: that needs no exchange.
     order = [picks.get(lane, lane) for lane in range(LANES)]
     return c.emit.insert(vector.ShuffleOp(left, right, order))
 
@@ -152,13 +158,13 @@ def _shuffled(
 
 
 def give(c: Converter, value: SSAValue, elements: Elements) -> None:
-    """Say what stands for a vector whose elements come from other values."""
+    """Set the fragments of a vector whose elements come from other values."""
     element = vector_type(value).element_type
     c.set_fragments(value, rearranged(c, element, elements).parts)
 
 
 def same_values(c: Converter, op: Operation) -> None:
-    """What stands for the operand stands for the result: only the shape is another."""
+    """Replace the result by the fragments of the operand; only the shape differs."""
     found = c.lowered(op.operands[0])
     if isinstance(found, Fragments):
         found = found.reshaped(vector_type(op.results[0]).get_shape())
@@ -175,7 +181,7 @@ def _shape_cast(c: Converter, op: vector.ShapeCastOp) -> None:
 
 
 def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
-    """A scalar for all elements, or a vector along new and single dimensions."""
+    """Broadcast a scalar to all elements, or a vector along dimensions of size 1."""
     if not is_vector(op.source.type):
         grid = grid_for(vector_type(op.result))
         parts = [c.spread(op.source, h, grid.width) for h in grid.heights()]
@@ -186,7 +192,7 @@ def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
 
 
 def repeated(c: Converter, source: Fragments, type_: Vector) -> list[SSAValue]:
-    """Fragments of one row or column, or of both, repeated to a matrix."""
+    """Broadcast fragments of one row, one column, or one element to a matrix."""
     grid, old = grid_for(type_), source.grid
     parts: list[SSAValue] = []
     for number, span in enumerate(grid.spans):
@@ -199,7 +205,7 @@ def repeated(c: Converter, source: Fragments, type_: Vector) -> list[SSAValue]:
 
 
 def _transpose(c: Converter, op: vector.TransposeOp) -> None:
-    """Dimensions in another order; of a matrix it is `TileTransposeOp`."""
+    """Permute dimensions; the transpose of a matrix is `TileTransposeOp`."""
     give(c, op.result, elements_of(c.fragments(op.source)).transpose(op.dims))
 
 
@@ -207,7 +213,7 @@ def _transpose(c: Converter, op: vector.TransposeOp) -> None:
 
 
 def transposed(c: Converter, source: Fragments) -> Sequence[SSAValue]:
-    """The fragments of the transpose of a matrix: 16 by 16 elements at a time."""
+    """Return the fragments of the transpose of a matrix, in squares of 16x16."""
     old = source.grid
     new = grid_of(old.columns, old.rows)
     if not (old.spread and new.spread):
@@ -222,7 +228,7 @@ def transposed(c: Converter, source: Fragments) -> Sequence[SSAValue]:
 def _transpose_square(
     c: Converter, source: Fragments, top: int, group: int, parts: list[SSAValue | None]
 ) -> None:
-    """Transpose 16 rows of a group of columns into the parts they become."""
+    """Transpose a square of 16x16 elements, and write it into ``parts``."""
     new = grid_of(source.grid.columns, source.grid.rows)
     whole = stacked(c, source, top, LANES, group)
     turned = c.emit.insert(vector.TransposeOp(whole, [1, 0]))
@@ -234,9 +240,9 @@ def _transpose_square(
 
 
 def parted(c: Converter, source: Fragments) -> MmaOperand:
-    """A matrix of so many times 16 rows in `Form.PARTED`."""
+    """Return a matrix whose rows are a multiple of 16 in `Form.PARTED`."""
     parts = source.parts
-    # What is full of one number, as sums begin, stays as it is.
+    # A matrix of equal elements, such as the start of a sum, needs no exchange.
     if not all(isinstance(part.owner, arith.ConstantOp) for part in parts):
         parts = _rows_moved(c, source, (8, 2))
     return MmaOperand(Form.PARTED, parts, source.grid.groups)
@@ -250,14 +256,14 @@ def joined(c: Converter, source: Fragments) -> Sequence[SSAValue]:
 def _rows_moved(
     c: Converter, source: Fragments, cut: tuple[int, int]
 ) -> Sequence[SSAValue]:
-    """Each 16 rows, taken as so many by so many, the other way round."""
+    """Read each 16 rows as a matrix of shape ``cut`` of rows, and transpose it."""
     matrix = as_matrix(elements_of(source))
     turned = matrix.reshape(-1, *cut, matrix.shape[1]).swapaxes(1, 2)
     return rearranged(c, source.element, turned.reshape(matrix.shape)).parts
 
 
 def columns_of(c: Converter, source: Fragments, dims: Sequence[int]) -> Fragments:
-    """A matrix whose columns are the elements along ``dims``, all others its rows."""
+    """Return a matrix with ``dims`` as columns and all other dimensions as rows."""
     kept = [dim for dim in range(len(source.shape)) if dim not in dims]
     columns = prod(source.shape[dim] for dim in dims)
     elements = elements_of(source).transpose(*kept, *dims).reshape(-1, columns)

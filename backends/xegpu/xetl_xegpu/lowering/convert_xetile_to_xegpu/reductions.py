@@ -1,9 +1,9 @@
-"""Values combined along rows or columns, and scans.
+"""Reductions along rows or columns, and scans.
 
-Fragments are combined element by element as far as that goes; what is left of one
-fragment is combined in the lanes (rows) or across them (columns).  Sums of f16 and bf16
-run in f32 with one rounding.  Scans go row after row, or across lanes by wider shuffles
-(Hillis and Steele, "Data parallel algorithms", 1986).
+Fragments are first combined element by element. The one fragment that remains is
+reduced in the lanes (rows) or across them (columns). Sums of f16 and bf16 are computed
+in f32 and rounded once. Scans go row by row, or across lanes by shuffles of doubling
+distance (Hillis and Steele, "Data parallel algorithms", 1986).
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
 
 
 def combined(c: Converter, kind: str, values: Sequence[SSAValue]) -> SSAValue:
-    """Values of one type combined, in pairs of pairs: short chains.
+    """Combine values of one type in a balanced tree, so that chains are short.
 
-    Products in fours: all but the first are multiplied and added at once.
+    Products are first added in groups of four: all but the first product of a group
+    become multiply-adds.
     """
     operation = operation_of(kind, values[0].type)
     values = list(values)
@@ -59,12 +60,12 @@ def combined(c: Converter, kind: str, values: Sequence[SSAValue]) -> SSAValue:
 def reduced(
     c: Converter, kind: str, source: Fragments, dims: Sequence[int]
 ) -> Fragments:
-    """A matrix combined along rows (0), columns (1) or both.
+    """Reduce a matrix over its rows (0), its columns (1) or both.
 
     Args:
-        kind: how, see `xetl.dialects.reduction_kinds`.
-        source: of any shape; it is taken for a matrix.
-        dims: of the matrix.
+        kind: the combining kind, see `xetl.dialects.reduction_kinds`.
+        source: a value of any shape, read as a matrix.
+        dims: the dimensions of the matrix to reduce.
     """
     grid, element = source.grid, source.element
     sums = sums_run_in(kind, element)
@@ -151,7 +152,11 @@ def _tile_reduce(c: Converter, op: TileReduceOp) -> None:
 
 
 def _whole_axes(shape: Sequence[int], dims: Sequence[int]) -> bool:
-    """Whether blocks and what is in them are combined, or neither; sizes of 1 do."""
+    """Whether each axis of a blocked matrix is reduced fully or not at all.
+
+    The shape has four dimensions: the outer two count blocks, the inner two are the
+    dimensions of a block. A dimension of size 1 counts as reduced.
+    """
     for outer in (0, 1):
         pair = (outer in dims, outer + 2 in dims)
         sizes = (shape[outer], shape[outer + 2])
@@ -161,7 +166,7 @@ def _whole_axes(shape: Sequence[int], dims: Sequence[int]) -> bool:
 
 
 def _in_groups(c: Converter, op: TileReduceOp, source: Fragments, size: int) -> None:
-    """Groups of neighbours are combined: first the first of each, then the second..."""
+    """Reduce groups of ``size`` neighbours: combine the i-th elements of all groups."""
     for dim in op.dims:
         elements = rearranging.elements_of(source)
         turns = [range(turn, source.shape[dim], size) for turn in range(size)]
@@ -173,7 +178,7 @@ def _in_groups(c: Converter, op: TileReduceOp, source: Fragments, size: int) -> 
 def _over_matrices(
     c: Converter, kind: str, element: Attribute, matrices: Sequence[Elements]
 ) -> Fragments:
-    """Matrices of one shape combined; each is said by where its elements are."""
+    """Combine matrices of one shape, each given by the origins of its elements."""
     sums = sums_run_in(kind, element)
     found: list[list[SSAValue]] = []
     for matrix in matrices:
@@ -185,7 +190,7 @@ def _over_matrices(
 
 
 def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
-    """Matrices are combined, element by element."""
+    """Reduce the first dimension: combine matrices element by element."""
     source = c.fragments(op.source)
     matrices = list(rearranging.elements_of(source))
     found = _over_matrices(c, op.kind.kind, source.element, matrices)
@@ -210,11 +215,11 @@ def _scan(c: Converter, op: TileScanOp) -> None:
 
 
 _Lines = dict[tuple[int, int], SSAValue]
-"""By row and group of columns."""
+"""Lines by row and group of columns."""
 
 
 def _down(c: Converter, kind: str, source: Fragments) -> _Lines:
-    """Each row with all above it."""
+    """Scan down the columns: combine each row with the scan of the row above."""
     grid, combine, found = source.grid, operation_of(kind, source.element), _Lines()
     for group in range(grid.groups):
         for row in range(grid.rows):
@@ -226,7 +231,7 @@ def _down(c: Converter, kind: str, source: Fragments) -> _Lines:
 
 
 def _right(c: Converter, kind: str, source: Fragments) -> _Lines:
-    """Each column with all to its left: in groups of 16, then these one by one."""
+    """Scan along rows: within groups of 16 columns, then from group to group."""
     grid, combine, found = source.grid, operation_of(kind, source.element), _Lines()
     for row in range(grid.rows):
         before: SSAValue | None = None
@@ -247,7 +252,7 @@ def _across(c: Converter, kind: str, source: Fragments, line: SSAValue) -> SSAVa
     neutral = c.emit.constant(identity_of(kind, element), vector_of(element, LANES))
     reach = 1
     while reach < LANES:
-        # The lanes without a partner at this distance take what changes nothing.
+        # Lanes without a partner at this distance take the neutral element.
         order = [
             lane if lane < reach else LANES + lane - reach for lane in range(LANES)
         ]

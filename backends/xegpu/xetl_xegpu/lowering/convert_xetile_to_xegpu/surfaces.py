@@ -1,8 +1,8 @@
-"""Which matrices block messages may move, and their descriptors.
+"""Surfaces: the matrices that block messages can move, and their descriptors.
 
-What the hardware asks of base, width and pitch is checked here where it is known, and
-by the launch for the arrays named in `xegpu.block_arguments`.  In a kernel marked
-`xegpu.no_blocks` lanes do what messages would, of any rows without gaps.
+The requirements on base, width and pitch are checked here for static numbers, and by
+the launch for the arrays named in `xegpu.block_arguments`. In a kernel marked
+`xegpu.no_blocks` lanes move the blocks, for any rows without gaps.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
 )
 
 _FAR = 1 << 24
-"""A row that no surface has: what is there reads as zero and is not written."""
+"""A row outside of all surfaces: it is loaded as zero and is not stored."""
 
 _COLUMN_STEPS = {1: 4, 2: 2, 4: 1}
-"""What the first column of a message is a multiple of, by bytes of an element.
-Source: as `xetl_xegpu.limits`."""
+"""The first column of a message is a multiple of this, by bytes of an element.
+Source: see `xetl_xegpu.limits`."""
 
 
 class Surface(NamedTuple):
-    """A matrix that block messages may move, or lanes as messages would.
+    """A matrix that block messages, or lanes in their place, can move.
 
     Attributes:
-        element: as it is stored.
+        element: the type of elements in memory.
         pitch: elements from a row to the next.
-        exists: whether there is such a matrix; None: surely.
+        exists: whether there is such a matrix; None: it always exists.
         step: elements from a column to the next; messages know 1 only.
-        by_lanes: whether no message moves it.
+        by_lanes: whether lanes must move it.
     """
 
     start: Start
@@ -55,17 +55,17 @@ class Surface(NamedTuple):
     by_lanes: bool = False
 
     def turned(self) -> Surface:
-        """The transpose, which lanes move as well."""
+        """Return the transpose, which only lanes can move."""
         return self._replace(
             rows=self.columns, columns=self.rows, pitch=self.step, step=self.pitch
         )
 
 
 def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
-    """The surface of a tile; None if lanes must move its elements.
+    """Return the surface of a tile. Return None if lanes must move its elements.
 
     Args:
-        divisor: of the tile's first column; 0: of everything.
+        divisor: a divisor of the tile's first column; 0 if the column is 0.
     """
     matrix = tile.matrix
     size = views.stored_bytes(matrix.element)
@@ -117,9 +117,9 @@ def _described(c: Converter, matrix: Matrix, array: View) -> Surface | None:
 
 
 def _existing(c: Converter, size: Index) -> tuple[Index, SSAValue | None]:
-    """The size of a matrix, and the condition under which it is not 0.
+    """Return the size of a matrix, and the condition under which it is not 0.
 
-    A part of a part, ``X[b][h]``, has a condition for each step.
+    A nested part, ``X[b][h]``, has a condition for each index.
     """
     found: SSAValue | None = None
     while True:
@@ -130,7 +130,7 @@ def _existing(c: Converter, size: Index) -> tuple[Index, SSAValue | None]:
 
 
 def _limited(c: Converter, rows: Index) -> tuple[Index, SSAValue | None]:
-    """A number of rows that the hardware takes, and whether there are any."""
+    """Return a legal number of rows, and the condition that there are rows."""
     if isinstance(rows, int):
         return rows, None
     found = c.emit.minimum(c.emit.maximum(rows, 1), _FAR - 1)
@@ -138,7 +138,7 @@ def _limited(c: Converter, rows: Index) -> tuple[Index, SSAValue | None]:
 
 
 def _some_pitch(c: Converter, columns: Index) -> Index:
-    """Of a matrix of one row: what the hardware accepts."""
+    """Return a legal pitch for a matrix of one row."""
     if isinstance(columns, int):
         return max(BASE_ALIGNMENT, columns + -columns % BASE_ALIGNMENT)
     more = c.emit.plus(columns, BASE_ALIGNMENT - 1)
@@ -146,7 +146,7 @@ def _some_pitch(c: Converter, columns: Index) -> Index:
 
 
 def _may_be(matrix: Matrix, rows: Index, columns: Index, pitch: Index) -> bool:
-    """Whether nothing that is known speaks against a surface."""
+    """Whether the static sizes and strides allow a surface."""
     size = views.stored_bytes(matrix.element)
     height = rows if isinstance(rows, int) else 1
     width = columns * size if isinstance(columns, int) else BASE_ALIGNMENT
@@ -158,9 +158,9 @@ def _may_be(matrix: Matrix, rows: Index, columns: Index, pitch: Index) -> bool:
 
 
 def _is_aligned(c: Converter, array: View, offset: Index, size: int) -> bool:
-    """Whether an offset is whole steps of leading dimensions, or a multiple of 64 B.
+    """Whether an offset is a multiple of 64 bytes, or of strides of batch dimensions.
 
-    The launch checks that leading strides are such multiples.
+    The launch checks that these strides are multiples of 64 bytes.
     """
     offset = known(offset)
     if isinstance(offset, int):
@@ -196,11 +196,11 @@ def descriptor(
     *,
     words: Attribute | None = None,
 ) -> SSAValue:
-    """The descriptor of a message, outside of all loops.
+    """Return the descriptor of a message, hoisted out of all loops.
 
     Args:
-        count: blocks side by side.
-        words: a wider integer type that the elements are seen as.
+        count: the number of blocks side by side.
+        words: a wider integer type, to view several elements as one.
     """
     element, factor = surface.element, 1
     if words is not None:
@@ -222,7 +222,7 @@ def descriptor(
 def _source(
     c: Converter, surface: Surface, factor: int
 ) -> tuple[SSAValue, list[Index], Index]:
-    """Base, sizes and pitch; a memref as it is where it says just that."""
+    """Return base, sizes and pitch. The base is the memref if it has exactly these."""
     sizes = [known(surface.rows), _words(c, surface.columns, factor)]
     pitch = _words(c, surface.pitch, factor)
     start, root = surface.start, surface.start.root
@@ -240,14 +240,14 @@ def _words(c: Converter, elements: Index, factor: int) -> Index:
     if factor == 1:
         return known(elements)
     elements = known(elements)
-    # The last word may have zeros behind the row: see `launch.staging`.
+    # The last word may reach into the padding of zeros: see `launch.staging`.
     if isinstance(elements, int):
         return -(-elements // factor)
     return c.emit.ceil_divided(elements, factor)
 
 
 def place(c: Converter, surface: Surface, row: Index, column: Index) -> list[SSAValue]:
-    """Row and column of a message, as values; far away if there is no matrix."""
+    """Return row and column of a message; the row is outside if no matrix exists."""
     if surface.exists is not None:
         row = c.emit.select(surface.exists, row, _FAR)
     return [c.index(row), c.index(column)]

@@ -1,12 +1,13 @@
-"""Operations on tiles: described, moved, loaded, stored, prefetched.
+"""Rules of the operations on tiles: init, offset updates, loads, stores, prefetches.
 
-Block messages move what they may (`surfaces`), lanes with masks all else (`lines`).
+Block messages move the tiles that they support (`surfaces`); lanes with masks move all
+others (`lines`).
 
-Lane maps that a user gives are accepted where they say what the hardware does. A
-register is 64 bytes, of which a message fills one after the other. Lanes are counted in
-it by elements, or by words of 32 bits: those see 16 columns of f16 as 2 rows of 8 lanes
-with 2 neighbours each, which is the map in the example of the first RFC. The bits are
-in the same place either way.
+A lane map of the user is accepted if it describes the hardware's distribution. A
+message fills registers of 64 bytes one after the other. The lanes of a register hold
+elements, or words of 32 bits. As words, 16 columns of f16 are 2 rows of 8 lanes with 2
+neighbours each, which is the map in the example of the first RFC. Both maps put each
+bit into the same place.
 """
 
 from __future__ import annotations
@@ -55,15 +56,16 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.surfaces import surface_of
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import moved
 
 _DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
-"""One column for each lane; two of them of bytes in A; pairs or fours of rows in B."""
+"""One column for each lane; for bytes in A two columns; in B 2 or 4 rows of a column.
+"""
 
 _WORD = 32
 _TWO_ROWS = (2, LANES // 2)
-"""Lanes of words where a row is 32 bytes: two rows a register."""
+"""The lanes of words if a row has 32 bytes: a register holds two rows."""
 
 
 def check_lane_map(c: Converter, op: xetile.InitTileOp) -> None:
-    """Refuse a map that would have lanes hold other elements than messages bring."""
+    """Refuse a map that differs from the distribution of messages."""
     given = op.result.type.sg_map
     if given is None or _is_followed(given, op.result.type.element_type):
         return
@@ -93,7 +95,7 @@ def _init(c: Converter, op: xetile.InitTileOp) -> None:
 
 
 def described(c: Converter, op: xetile.InitTileOp) -> Tile | Scattered:
-    """What an `init_tile` describes."""
+    """Return the tile that an `init_tile` describes."""
     element = op.result.type.element_type
     view = _source(c, op.source, element)
     sizes = op.mixed_sizes or view.sizes
@@ -117,7 +119,7 @@ def described(c: Converter, op: xetile.InitTileOp) -> Tile | Scattered:
 
 
 def _source(c: Converter, source: SSAValue, element: Attribute) -> View:
-    """What a tile is described on: a memref, or an address."""
+    """Return the base of a tile, a memref or an address, as a view."""
     if is_memref(source.type):
         return c.view(source)
     start = Start(source)
@@ -143,7 +145,7 @@ def _update(c: Converter, op: xetile.UpdateTileOffsetOp) -> None:
 
 
 def hints_of(op: Operation, allowed: tuple[str, ...]) -> Hints:
-    """The hints for the caches that an operation has, those that make sense for it."""
+    """Return the cache hints of an operation, without those it does not allow."""
     found: Hints = {}
     for name in ("l1_hint", "l2_hint", "l3_hint"):
         hint = op.properties.get(name)
@@ -176,7 +178,10 @@ def _load(c: Converter, op: xetile.LoadTileOp) -> None:
 def _load_special(
     c: Converter, op: xetile.LoadTileOp, tile: Tile, grid: Grid, hints: Hints
 ) -> MmaOperand | TransposedLoad | None:
-    """What only products, or only a transpose reads, as these want it."""
+    """Load a tile in the form of its only users: products, or a transpose.
+
+    Return None if the tile has other users, or if there is no such load.
+    """
     form, transposed = c.plan.forms.get(op), op in c.plan.transposed
     if form is None and not transposed:
         return None
@@ -192,7 +197,7 @@ def _load_special(
     if surface.by_lanes and not turned.grid.spread:
         return None
     if form is Form.PACKED:
-        # What lanes load is in its place at once.
+        # A load by lanes packs the elements directly.
         return TransposedLoad(
             block_messages.load_packed(c, turned)
             if surface.by_lanes
@@ -213,7 +218,7 @@ def _load_special(
 def _load_several(
     c: Converter, op: xetile.LoadTileOp, tile: Tile, padding: int | float, hints: Hints
 ) -> None:
-    """With an array length: one load of tiles side by side where groups allow it."""
+    """Load tiles side by side: by one load if each has a multiple of 16 columns."""
     rows, columns = op.tile_type.shape
     count = len(op.results)
     if columns % LANES:
@@ -262,7 +267,7 @@ def _padded(
     parts: Sequence[SSAValue],
     padding: int | float,
 ) -> list[SSAValue]:
-    """Another number than 0 outside of the matrix; or 0 in columns beyond it."""
+    """Write the padding outside of the matrix; padding of 0 only beyond its columns."""
     (rows, columns), found = tile.matrix.sizes, list[SSAValue]()
     for (span, group), part in zip(grid.blocks(), parts):
         top = c.emit.plus(tile.row, span.first)
@@ -279,7 +284,7 @@ def _padded(
 
 
 def _inside(c: Converter, numbers: SSAValue, first: Index, size: Index) -> SSAValue:
-    """A mask of the rows, or columns, of a fragment that are in the matrix."""
+    """Return a mask of a fragment's rows, or columns, that are in the matrix."""
     shape = vector_type(numbers).get_shape()
     start, end = (c.spread(c.index(each), *shape) for each in (first, size))
     return c.emit.compare("ult", c.emit.pure(arith.AddiOp, numbers, start), end)
@@ -293,7 +298,7 @@ def _store(c: Converter, op: xetile.StoreTileOp) -> None:
         move = block_messages.Move(tile, surface, grid, hints)
         may_be_odd = not (surface.by_lanes or isinstance(surface.columns, int))
         if op in c.plan.loaded_again and may_be_odd:
-            # Messages write 64 bytes of a row at least, in which loads expect zeros.
+            # Messages write at least 64 bytes of a row; loads expect zeros in its tail.
             parts = _padded(c, tile, grid, pieces.parts, 0)
             pieces = replace(pieces, parts=parts)
         block_messages.store_fragments(c, move, pieces)
@@ -308,17 +313,17 @@ _LOCALITIES = (
     ("uncached", "cached"),
     ("cached", "cached"),
 )
-"""For L1 and what is behind it, of `locality<0>` to `locality<3>`: the RFC prefetches
-to the outer cache with 2, to the inner one with 3."""
+"""The hints for L1 and the outer caches, for `locality<0>` to `locality<3>`. The RFC
+prefetches to the outer cache with 2, and to the inner one with 3."""
 
 
 def _prefetch(c: Converter, op: xetile.PrefetchTileOp) -> None:
-    # Its hints, those of its locality where it has none.
-    meant: Hints = {}
+    # The operation's own hints override those of its locality.
+    defaults: Hints = {}
     if op.locality is not None:
         words = zip(("l1_hint", "l3_hint"), _LOCALITIES[op.locality.value.data])
-        meant = {name: xegpu.CacheHintAttr(word) for name, word in words}
-    found, hints = c.lowered(op.tile), (meant | hints_of(op, READ_HINTS))
+        defaults = {name: xegpu.CacheHintAttr(word) for name, word in words}
+    found, hints = c.lowered(op.tile), (defaults | hints_of(op, READ_HINTS))
     if not isinstance(found, Tile):
         return
     type_ = op.tile.type
@@ -326,7 +331,7 @@ def _prefetch(c: Converter, op: xetile.PrefetchTileOp) -> None:
     grid = grid_of(*type_.shape)
     surface = surface_of(c, found, c.plan.columns[op])
     if surface is not None:
-        if not surface.by_lanes:  # only messages ask for anything
+        if not surface.by_lanes:  # only messages can prefetch a block
             move = block_messages.Move(found, surface, grid, hints)
             block_messages.prefetch_blocks(c, move)
         return

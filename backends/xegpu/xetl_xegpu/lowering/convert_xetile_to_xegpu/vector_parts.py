@@ -1,7 +1,7 @@
-"""Parts of vectors: taken out, put in, shuffled; also at places that are computed.
+"""Extracts, inserts, slices and shuffles of vectors; positions may be computed.
 
-`vector.bitcast` reads the same bits as elements of another width, row by row: wide
-elements are shifted apart, narrow ones together; the first one is lowest.
+`vector.bitcast` reads the bits of a row as elements of another width. Shifts split wide
+elements and join narrow ones; the first narrow element has the lowest bits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
 
 
 def _extract_at(c: Converter, op: vector.ExtractOp, source: Fragments) -> None:
-    """One element: of all lines the right one, of which all learn one lane."""
+    """Extract one element: select its line, and broadcast its lane to all lanes."""
     number, lane = _place(c, source, op.position)
     lines = to_lines(c, source)
     found = lines[0]
@@ -49,15 +49,15 @@ def _extract_at(c: Converter, op: vector.ExtractOp, source: Fragments) -> None:
 
 
 def _insert_at(c: Converter, op: vector.InsertOp, dest: Fragments) -> None:
-    """One element: a select in the line and the lane where it goes."""
+    """Insert one element by a select in its line and lane."""
     number, lane = _place(c, dest, op.position)
     new = c.spread(op.value, LANES)
     pair = c.lane_ids(), c.spread(lane, LANES)
-    there = c.emit.insert(arith.CmpiOp("eq", *pair))
+    in_lane = c.emit.insert(arith.CmpiOp("eq", *pair))
     lines: list[SSAValue] = []
     for turn, line in enumerate(to_lines(c, dest)):
-        here = c.emit.insert(arith.CmpiOp("eq", number, c.index(turn)))
-        chosen = c.emit.insert(arith.AndiOp(there, c.spread(here, LANES)))
+        in_line = c.emit.insert(arith.CmpiOp("eq", number, c.index(turn)))
+        chosen = c.emit.insert(arith.AndiOp(in_lane, c.spread(in_line, LANES)))
         lines.append(c.emit.insert(arith.SelectOp(chosen, new, line)))
     element = vector_type(op.result).element_type
     c.set_fragments(op.result, from_lines(c, dest.grid, element, lines))
@@ -66,7 +66,7 @@ def _insert_at(c: Converter, op: vector.InsertOp, dest: Fragments) -> None:
 def _place(
     c: Converter, pieces: Fragments, position: Sequence[Index]
 ) -> tuple[SSAValue, SSAValue]:
-    """The number of a line, and the lane."""
+    """Return the line and the lane that hold an element."""
     row, column = _matrix_place(c, pieces.shape, position)
     if not pieces.grid.spread:
         return _divided(c, row)
@@ -83,7 +83,7 @@ def _divided(c: Converter, place: Index) -> tuple[SSAValue, SSAValue]:
 def _matrix_place(
     c: Converter, shape: Sequence[int], position: Sequence[Index]
 ) -> tuple[Index, Index]:
-    """Row and column of an element in `fragments.as_matrix`."""
+    """Return row and column of an element in `fragments.as_matrix`."""
     if len(shape) == BLOCKED:
         a, b, row, column = position
         row = c.emit.plus(c.emit.times(a, shape[2]), row)
@@ -97,7 +97,12 @@ def _matrix_place(
 def _places(
     shape: Sequence[int], position: Sequence[Index]
 ) -> list[tuple[tuple[int, ...], list[tuple[SSAValue, int]]]]:
-    """All places that a position may mean, and what must be equal for each."""
+    """Return all places that a position can mean, each with its condition.
+
+    Returns:
+        Pairs of a place, and the pairs of an index and a number that must be equal if
+        the position is that place.
+    """
     at = [known(each) for each in position]
     ranges = [
         [each] if isinstance(each, int) else range(n) for each, n in zip(at, shape)
@@ -114,7 +119,7 @@ def _chosen(
     parts: Sequence[SSAValue],
     others: Sequence[SSAValue],
 ) -> Sequence[SSAValue]:
-    """``parts`` where all is equal that must be, else ``others``."""
+    """Return ``parts`` if the pairs of ``tests`` are equal, else ``others``."""
     if not tests:
         return parts
     here = c.emit.both(*[c.emit.compare("eq", *pair) for pair in tests])
@@ -125,7 +130,7 @@ def _chosen(
 
 
 def _extract(c: Converter, op: vector.ExtractOp) -> None:
-    """A part; where its place is computed, one of all."""
+    """Extract a part; select it among all parts if its position is computed."""
     source = c.fragments(op.source)
     places, elements = _places(source.shape, op.position), elements_of(source)
     if is_vector(op.result.type):
@@ -141,7 +146,7 @@ def _extract(c: Converter, op: vector.ExtractOp) -> None:
 
 
 def _insert(c: Converter, op: vector.InsertOp) -> None:
-    """A part; where its place is computed, at each place if it is that one."""
+    """Insert a part; if its position is computed, by a select at each place."""
     dest = c.fragments(op.dest)
     places, is_part = _places(dest.shape, op.position), is_vector(op.value.type)
     if places[0][1] and not is_part:
@@ -196,7 +201,7 @@ def _bitcast(c: Converter, op: vector.BitcastOp) -> None:
 
 
 def _as_type(c: Converter, value: Fragments, element: Attribute) -> Fragments:
-    """The same bits as elements of another type of the same width."""
+    """Bitcast to elements of another type of the same width."""
     if value.element == element:
         return value
     parts = [
@@ -211,7 +216,7 @@ def _like(part: SSAValue, element: Attribute) -> Attribute:
 
 
 def _apart(c: Converter, value: Fragments, width: int) -> Fragments:
-    """Each element as several, by shifts of it."""
+    """Bitcast each element to several narrower ones, by shifts."""
     element, count = IntegerType(width), bit_width(value.element) // width
     narrow: list[Fragments] = []
     for place in range(count):
@@ -229,7 +234,7 @@ def _apart(c: Converter, value: Fragments, width: int) -> Fragments:
 
 
 def _together(c: Converter, value: Fragments, width: int) -> Fragments:
-    """Several elements as one, each shifted to its place."""
+    """Bitcast several elements to a wider one, each shifted to its place."""
     old = bit_width(value.element)
     element, count = IntegerType(width), width // old
     found: list[SSAValue] = []

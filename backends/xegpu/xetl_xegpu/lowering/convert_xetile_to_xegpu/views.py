@@ -1,7 +1,7 @@
 """Memrefs: arguments, shared and private memory, and views of them.
 
-To MLIR an offset counts from the memory's origin, whatever view it is said of; so a
-view knows both where it starts and where its memory does.
+MLIR counts an offset from the origin of the memory, not from the start of the view. So
+a view has both: its own start, and the origin of its memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import Start, View
 
 
 def stored_type(element: Attribute) -> Attribute:
-    """What an element is in memory: bits take a byte, an index 64, tf32 32 bits."""
+    """Return the type of an element in memory: i1 as i8, index as i64, tf32 as f32."""
     if isinstance(element, builtin.IndexType):
         return builtin.i64
     if isinstance(element, builtin.FloatTF32Type):
@@ -42,12 +42,12 @@ def stored_type(element: Attribute) -> Attribute:
 
 
 def stored_bytes(element: Attribute) -> int:
-    """Bytes of an element in memory."""
+    """Return the bytes of an element in memory."""
     return bit_width(stored_type(element)) // 8
 
 
 def bind_arguments(c: Converter) -> None:
-    """Say where the arrays lie that the kernel is given."""
+    """Bind each array argument of the kernel to a view of its memory."""
     block = c.kernel.body.block
     for argument in block.args:
         if is_memref(argument.type):
@@ -57,7 +57,7 @@ def bind_arguments(c: Converter) -> None:
 
 
 def _without_offset(argument: BlockArgument) -> SSAValue:
-    """An array as a kernel gets it: the address of its first element."""
+    """Give an array argument a type without offset: it points to the first element."""
     type_ = memref_type(argument)
     if not isinstance(type_.layout, builtin.StridedLayoutAttr):
         return argument
@@ -88,7 +88,7 @@ def _bind_argument(c: Converter, argument: SSAValue) -> None:
 
 
 def _metadata(c: Converter, op: memref.ExtractStridedMetadataOp) -> None:
-    """Base, offset, sizes and strides: all known already."""
+    """Bind base, offset, sizes and strides to those that the view has."""
     view = c.view(op.source)
     base, offset, *others = op.results
     c.set(base, View(view.origin, view.element, (), (), view.origin))
@@ -116,7 +116,7 @@ def _reinterpret(c: Converter, op: memref.ReinterpretCastOp) -> None:
 
 
 def moved(c: Converter, start: Start, by: Index) -> Start:
-    """The place so many elements further."""
+    """Return the position moved by a number of elements."""
     return replace(start, offset=c.emit.plus(start.offset, by))
 
 
@@ -139,7 +139,7 @@ def _transpose(c: Converter, op: memref.TransposeOp) -> None:
 
 
 def _pointer(c: Converter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
-    """The address of the memory a view is of."""
+    """Return the address of the origin of a view's memory."""
     c.bind(op.results[0], address_index(c, c.view(op.operands[0]).origin, 1))
 
 
@@ -147,7 +147,7 @@ def _pointer(c: Converter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
 
 
 def _alloc(c: Converter, op: memref.AllocOp | memref.AllocaOp) -> None:
-    """Shared memory; what is not shared is a part of it for each subgroup."""
+    """Allocate shared memory; private memory is a part of it for each subgroup."""
     type_ = memref_type(op.result)
     if op.dynamic_sizes:
         raise c.refusal(op, "its size is not known when the kernel is compiled")
@@ -166,13 +166,13 @@ def _alloc(c: Converter, op: memref.AllocOp | memref.AllocaOp) -> None:
 
 
 def _shared(element: Attribute, count: int) -> MemRef:
-    """The type of so many elements of shared memory."""
+    """Return the type of ``count`` elements of shared memory."""
     space = builtin.IntegerAttr(SHARED, builtin.i64)
     return builtin.MemRefType(stored_type(element), [count], memory_space=space)
 
 
 def _view(c: Converter, op: memref.ViewOp) -> None:
-    """Bytes of shared memory as elements of another type."""
+    """View bytes of shared memory as elements of another type."""
     source = c.view(op.source)
     type_ = memref_type(op.result)
     element = type_.element_type
@@ -186,7 +186,7 @@ def _view(c: Converter, op: memref.ViewOp) -> None:
 
 
 def _retyped(c: Converter, start: Start, element: Attribute, by: Index) -> Start:
-    """Memory of bytes, ``by`` bytes further, as memory of another type."""
+    """Return a position in memory of bytes, moved by ``by`` bytes, for another type."""
     shift, size = c.emit.plus(start.offset, by), stored_bytes(element)
     root = start.root
     if start.space != SHARED:
@@ -206,7 +206,7 @@ def _retyped(c: Converter, start: Start, element: Attribute, by: Index) -> Start
 
 
 def address_index(c: Converter, start: Start, bytes_: int) -> SSAValue:
-    """The address of an element of global memory, as an index."""
+    """Return the address of an element of global memory, as an index."""
     root = start.root
     if is_memref(root.type):
         at = c.emit.shared(
@@ -220,7 +220,7 @@ def address_index(c: Converter, start: Start, bytes_: int) -> SSAValue:
 
 
 def address(c: Converter, start: Start, bytes_: int) -> SSAValue:
-    """The address of an element of global memory, as an i64."""
+    """Return the address of an element of global memory, as an i64."""
     at = address_index(c, start, bytes_)
     return c.emit.shared("i64", [at], lambda: arith.IndexCastOp(at, builtin.i64))
 

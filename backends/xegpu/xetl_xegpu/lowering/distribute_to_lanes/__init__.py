@@ -1,12 +1,13 @@
 """Rewrite the code of a subgroup as the code of one of its lanes.
 
-*What*: fragments become what a lane holds of them, XeGPU's operations those of `simt`,
-and a kernel of subgroups one for lanes.
-*Why*: SPIR-V is written for a lane; 16 of them run one instruction.
-*How*: one walk in source order, a rule for each operation (folder `lanes`).  The type
-of a value says what a lane holds of it (`state.py`), so neighbours always agree,
-and only what looks across lanes costs shuffles: column reductions, transposes, a column
-for all, operands of a dpas that were computed rather than loaded.
+*What*: a fragment becomes the part of it that a lane holds, operations of XeGPU become
+those of `simt`, and a kernel of subgroups becomes one of lanes.
+*Why*: SPIR-V is the code of one lane; 16 lanes run one instruction.
+*How*: one walk in source order, with a rule for each operation. The type of a value
+alone determines the part that a lane holds (`state.py`), so producers and users always
+agree. Shuffles are only needed for operations across lanes: column reductions,
+transposes, the broadcast of a column, operands of a dpas that were computed and not
+loaded.
 
 before: %v = xegpu.load_nd %t[%y, %x] : !xegpu.tensor_desc<8x16xf32> -> vector<8x16xf32>
         %e = math.exp %v : vector<8x16xf32>
@@ -15,8 +16,8 @@ after:  %p = simt.block_load %base, %width, %height, %pitch, %x, %y
         %v = arith.bitcast %p : vector<8xi32> to vector<8xf32>
         %e = math.exp %v : vector<8xf32>
 
-*Refused*, with the line: what no lane can hold its part of, descriptors that loops
-carry, named barriers of some subgroups where they are emulated.
+*Refused*, with the line: values without a distribution over the lanes, descriptors that
+loops carry, named barriers of some subgroups if they are emulated.
 Source: docs/design/0005-xegpu.md, "Fragments" and "Stage `lanes`".
 """
 
@@ -27,14 +28,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IndexType,
-    IntegerType,
-    ModuleOp,
-    StridedLayoutAttr,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -63,36 +57,38 @@ _Rule = Callable[[Lanes, Any], object]
 
 
 def _number(make: Callable[[Any], Operation]) -> _Rule:
-    """Where in the grid this is: what `simt` has for it, as an index."""
+    """Return the rule of an id or a size: the operation of `simt`, cast to index."""
 
     def hold(lanes: Lanes, op: Operation) -> None:
         number = lanes.insert(make(op))
-        lanes.hold(op.results[0], lanes.insert(arith.IndexCastOp(number, IndexType())))
+        lanes.hold(
+            op.results[0], lanes.insert(arith.IndexCastOp(number, builtin.IndexType()))
+        )
 
     return hold
 
 
 def _plain(make: type[Operation]) -> _Rule:
-    """What all lanes do alike."""
+    """Return the rule of an operation without operands, the same for all lanes."""
     return lambda lanes, _: lanes.add(make())
 
 
 def fence(lanes: Lanes, op: xegpu.FenceOp) -> None:
-    """Who sees what was written, and where."""
+    """Lower a fence with its scope and its memory."""
     scope = "device" if op.fence_scope.word == "gpu" else op.fence_scope.word
     memory = "local" if op.memory_kind.word == "slm" else "global"
     lanes.add(simt.FenceOp(scope=scope, memory=memory))
 
 
 def nothing(lanes: Lanes, op: Operation) -> None:
-    """A hint, a declaration, or an end that `xetl.ir.conversion` adds."""
+    """Drop a hint or a declaration, or a terminator that `xetl.ir.conversion` adds."""
 
 
 # Texts ------------------------------------------------------------------------------
 
 
 def record(lanes: Lanes, op: xegpu.PrintOp | xegpu.AssertOp) -> None:
-    """The values as a lane holds them; a condition is the same in all."""
+    """Lower a record to the pieces of a lane; a condition is the same in all lanes."""
     values = [piece for value in op.arguments for piece in lanes.pieces(value)]
     if isinstance(op, xegpu.PrintOp):
         lanes.add(simt.PrintOp(values, properties=op.properties))
@@ -105,7 +101,7 @@ def record(lanes: Lanes, op: xegpu.PrintOp | xegpu.AssertOp) -> None:
 class DistributeToLanesPass(Pass):
     device: str = "pvc"
 
-    def rewrite(self, op: ModuleOp) -> None:
+    def rewrite(self, op: builtin.ModuleOp) -> None:
         device = find_device(self.device)
         for module in [o for o in op.ops if isinstance(o, gpu.ModuleOp)]:
             for kernel in module.body.block.ops:
@@ -168,7 +164,7 @@ _MEMORY: dict[type[Operation], _Rule] = {
     xegpu.CreateTdescOp: accesses.create_tdesc,
     xegpu.LoadOp: accesses.load,
     xegpu.StoreOp: accesses.store,
-    xegpu.PrefetchOp: nothing,  # only blocks are worth asking for
+    xegpu.PrefetchOp: nothing,  # only prefetches of blocks pay
     xegpu.AtomicRmwOp: accesses.atomic,
     xegpu.CreateMemDescOp: accesses.create_mem_desc,
     xegpu.LoadMatrixOp: accesses.load_matrix,
@@ -192,13 +188,13 @@ _RULES = {**_CONTROL_FLOW, **_VALUES, **_MEMORY, **_PROGRAM}
 
 
 def _lower_kernel(kernel: gpu.FuncOp, device: Device) -> simt.FuncOp:
-    """What one lane of the kernel does."""
+    """Return the kernel as the code of one lane."""
     subgroups = subgroups_of(kernel)
     entry = Block()
     lanes = Lanes(entry, kernel, subgroups, device, _lower_block)
     for argument in kernel.body.block.args:
         _argument(lanes, argument)
-    entry.insert_arg(i64, len(entry.args))  # the status words
+    entry.insert_arg(builtin.i64, len(entry.args))  # the status words
     lanes.convert(kernel.body.block)
     lanes.finish()
     made = simt.FuncOp(
@@ -215,7 +211,7 @@ def _lower_kernel(kernel: gpu.FuncOp, device: Device) -> simt.FuncOp:
 
 
 def subgroups_of(kernel: gpu.FuncOp) -> int:
-    """How many subgroups a workgroup has."""
+    """Return how many subgroups a workgroup has."""
     size = kernel.attributes.get(SUBGROUP_SIZE)
     lanes = size.value.data if is_integer_attr(size) else LANES
     extents = ints_of(kernel.known_block_size)
@@ -234,9 +230,10 @@ def subgroups_of(kernel: gpu.FuncOp) -> int:
 
 
 def _argument(lanes: Lanes, argument: SSAValue) -> None:
-    """A number as it is; an array: address, dynamic sizes, dynamic strides.
+    """Lower an argument: a number stays, an array becomes several numbers.
 
-    The address is that of element 0, whatever offset the type speaks of.
+    These are its address, its dynamic sizes and its dynamic strides. The address is
+    that of element 0, whatever offset the type has.
     """
     if not is_memref(argument.type):
         lanes.hold(argument, _next(lanes, argument.type))
@@ -246,11 +243,12 @@ def _argument(lanes: Lanes, argument: SSAValue) -> None:
     if is_shared(type_) or strides is None:
         problem = f"the host cannot pass an argument of type {type_}"
         raise lanes.refuse(lanes.source, problem, "take global memory that has strides")
-    address = _next(lanes, i64)
+    address = _next(lanes, builtin.i64)
     sizes: list[Index] = [
-        _index(lanes) if size == DYNAMIC_INDEX else size for size in type_.get_shape()
+        _index(lanes) if size == builtin.DYNAMIC_INDEX else size
+        for size in type_.get_shape()
     ]
-    if isinstance(layout, StridedLayoutAttr):
+    if isinstance(layout, builtin.StridedLayoutAttr):
         steps: list[Index] = [_index(lanes) if s is None else s for s in strides]
     else:
         steps = lanes.row_major(sizes)
@@ -259,16 +257,19 @@ def _argument(lanes: Lanes, argument: SSAValue) -> None:
 
 
 def _next(lanes: Lanes, type_: Attribute) -> SSAValue:
-    """A new argument of the lane's function; integers have 64 bits."""
-    is_integer = isinstance(type_, IndexType | IntegerType)
-    passed = i64 if is_integer else type_
+    """Add an argument to the lane's function and return it as ``type_``.
+
+    Integers are passed with 64 bits.
+    """
+    is_integer = isinstance(type_, builtin.IndexType | builtin.IntegerType)
+    passed = builtin.i64 if is_integer else type_
     new = lanes.entry.insert_arg(passed, len(lanes.entry.args))
     if passed == type_:
         return new
-    if isinstance(type_, IndexType):
+    if isinstance(type_, builtin.IndexType):
         return lanes.insert(arith.IndexCastOp(new, type_))
     return lanes.insert(arith.TrunciOp(new, type_))
 
 
 def _index(lanes: Lanes) -> SSAValue:
-    return _next(lanes, IndexType())
+    return _next(lanes, builtin.IndexType())

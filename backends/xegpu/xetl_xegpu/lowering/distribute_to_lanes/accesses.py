@@ -1,9 +1,9 @@
-"""What moves data: blocks, scattered places, matrices in the workgroup's memory.
+"""Lowering of accesses: blocks, scattered elements, matrices in shared memory.
 
-A message brings a lane just what the type of the value says it holds (`state.py`): the
-two are one convention, so nothing moves between lanes afterwards.  Hints for the caches
-change no value: of those that the device does not have a remark remains, so a kernel
-for one device runs on another.
+A message loads exactly the elements that a lane holds by the type of the value
+(`state.py`), so no shuffles are needed afterwards. Cache hints do not change values: a
+hint that the device lacks becomes a remark, so that a kernel for one device runs on
+another.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CachedOp = (
 
 
 def hints_of(lanes: Lanes, op: _CachedOp, kind: limits.Kind) -> limits.Hints | None:
-    """What an access asks of the caches; None: what the device does by itself."""
+    """Return the cache hints of an access. None: the device's default."""
     legal = limits.legal_hints(lanes.device.name, kind)
     if not legal:
         return None
@@ -86,14 +86,14 @@ _NdOp = xegpu.LoadNdOp | xegpu.StoreNdOp | xegpu.PrefetchNdOp
 
 
 class _How(TypedDict):
-    """How a block is moved: what all operations of `simt` on blocks are told."""
+    """Arguments of all operations of `simt` on blocks: how the block is moved."""
 
     by_lanes: bool
     hints: limits.Hints | None
 
 
 def create_nd_tdesc(lanes: Lanes, op: xegpu.CreateNdTdescOp) -> None:
-    """The matrix as messages want it: in bytes."""
+    """Describe a matrix in bytes, as messages need it."""
     type_ = _descriptor(lanes, op, op.result)
     memory = memory_of(lanes, op, op.source)
     shape = [value_of(lanes, size) for size in op.mixed_shape] or memory.sizes
@@ -118,9 +118,9 @@ def create_nd_tdesc(lanes: Lanes, op: xegpu.CreateNdTdescOp) -> None:
 def _row_bytes(
     lanes: Lanes, columns: Index, strides: Sequence[Index], width: int
 ) -> SSAValue:
-    """The width of a surface, as hardware takes it; lanes take any.
+    """Return the width of a surface in bytes, rounded up to a legal one for messages.
 
-    Where that is more than a row has, zeros stand behind it: a launch sees to that.
+    If it is more than a row has, launches pad the row with zeros.
     """
     size = as_i64(lanes, lanes.times(columns, width))
     if lanes.moves_by_lanes or strides[1] != 1:
@@ -157,11 +157,11 @@ def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> xegpu.TensorDes
 def _surface(
     lanes: Lanes, op: _NdOp, kind: limits.Kind, *, down: int = 0, per_element: int = 1
 ) -> tuple[simt.Surface, _How]:
-    """The matrix, where the block begins, and how it is moved.
+    """Return the surface with the begin of a block, and how the block is moved.
 
     Args:
-        down: rows below the offset.
-        per_element: how many elements of the message one of the matrix is.
+        down: the number of rows to add to the offset.
+        per_element: elements of the message for each element of the matrix.
     """
     m = lanes.matrices.get(op.tensor_desc)
     if m is None:
@@ -174,13 +174,13 @@ def _surface(
     at = lanes.times(column, per_element), lanes.plus(row, down)
     x, y = (as_i64(lanes, each) for each in at)
     surface = simt.Surface(m.base, m.width, m.height, m.pitch, x, y, m.step)
-    if lanes.moves_by_lanes or m.step is not None:  # no hint is for that
+    if lanes.moves_by_lanes or m.step is not None:  # hints are for messages only
         return surface, {"by_lanes": True, "hints": None}
     return surface, {"by_lanes": False, "hints": hints_of(lanes, op, kind)}
 
 
 def load_nd(lanes: Lanes, op: xegpu.LoadNdOp) -> None:
-    """The pieces of a message, as elements of the value."""
+    """Load a block, and cast its pieces to elements of the value."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
     rows, columns = type_.shape
     mode = "transpose" if op.is_transposed else "plain"
@@ -207,7 +207,7 @@ def load_nd(lanes: Lanes, op: xegpu.LoadNdOp) -> None:
 
 
 def _in_halves(shape: simt.BlockShape, value: SSAValue) -> bool:
-    """Whether a block is A of products of tf32, and two narrow blocks bring it so."""
+    """Whether a block is A of products of tf32, and two narrow blocks can load it."""
     is_whole = (shape.bits, shape.columns, shape.count) == (32, LANES, 1)
     fits = is_whole and shape.mode == "plain" and shape.rows % PIECE == 0
     return fits and is_read_in_halves(value)
@@ -218,7 +218,7 @@ def _fits(shape: simt.BlockShape, lengths: tuple[int, ...], bits: int) -> bool:
 
 
 def store_nd(lanes: Lanes, op: xegpu.StoreNdOp) -> None:
-    """At most eight rows a message."""
+    """Store a block, with at most eight rows in a message."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
     columns, bits = type_.shape[1], bits_of(type_.element_type)
     down = 0
@@ -236,7 +236,7 @@ def store_nd(lanes: Lanes, op: xegpu.StoreNdOp) -> None:
 
 
 def prefetch_nd(lanes: Lanes, op: xegpu.PrefetchNdOp) -> None:
-    """A hint; elements of 64 bits are asked for as pairs of 32."""
+    """Prefetch a block; elements of 64 bits are pairs of 32."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
     rows, columns = type_.shape
     bits = bits_of(type_.element_type)
@@ -249,7 +249,7 @@ def prefetch_nd(lanes: Lanes, op: xegpu.PrefetchNdOp) -> None:
 
 
 def create_tdesc(lanes: Lanes, op: xegpu.CreateTdescOp) -> None:
-    """Memory, and an offset a lane."""
+    """Describe scattered elements: memory, and an offset for each lane."""
     memory = memory_of(lanes, op, op.source)
     lanes.places[op.result] = Places(memory, lanes.one(op.offsets))
 
@@ -261,7 +261,7 @@ def _address(
     offsets: SSAValue | None,
     value: SSAValue,
 ) -> tuple[Memory, SSAValue]:
-    """The memory, and where in it this lane's element is."""
+    """Return the memory, and the address of this lane's element."""
     if shape_of(value.type) not in ((), (LANES,)):
         problem = f"16 lanes access one element each, not {value.type}"
         raise lanes.refuse(op, problem, "use `vector<16xT>`, without `chunk_size`")
@@ -277,7 +277,7 @@ def _address(
 
 
 def load(lanes: Lanes, op: xegpu.LoadOp) -> None:
-    """Zero in lanes whose mask is not set: upstream leaves open what is there."""
+    """Load an element in each lane; masked lanes get 0 (undefined upstream)."""
     memory, address = _address(lanes, op, op.base, op.offsets, op.value)
     (type_,) = lanes.layout(op.value).types
     fill, mask = lanes.constant(0, type_), lanes.one(op.mask)
@@ -287,7 +287,7 @@ def load(lanes: Lanes, op: xegpu.LoadOp) -> None:
 
 
 def store(lanes: Lanes, op: xegpu.StoreOp) -> None:
-    """One element a lane."""
+    """Store an element in each lane."""
     memory, address = _address(lanes, op, op.base, op.offsets, op.value)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
     hints = None if memory.shared else hints_of(lanes, op, "store")
@@ -295,7 +295,7 @@ def store(lanes: Lanes, op: xegpu.StoreOp) -> None:
 
 
 def atomic(lanes: Lanes, op: xegpu.AtomicRmwOp) -> None:
-    """One element a lane."""
+    """Update an element in each lane."""
     memory, address = _address(lanes, op, op.tensor_desc, None, op.value)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
     expected = None if op.expected is None else lanes.one(op.expected)
@@ -306,7 +306,7 @@ def atomic(lanes: Lanes, op: xegpu.AtomicRmwOp) -> None:
 
 
 def create_mem_desc(lanes: Lanes, op: xegpu.CreateMemDescOp) -> None:
-    """Memory of the workgroup, with the strides of the matrix."""
+    """Describe a matrix in the workgroup's memory, with its strides."""
     memory = memory_of(lanes, op, op.source)
     matrix = op.mem_desc.type
     assert isinstance(matrix, xegpu.MemDescType)
@@ -321,7 +321,7 @@ def create_mem_desc(lanes: Lanes, op: xegpu.CreateMemDescOp) -> None:
 def _addresses(
     lanes: Lanes, op: xegpu.LoadMatrixOp | xegpu.StoreMatrixOp, value: SSAValue
 ) -> tuple[Memory, list[SSAValue]]:
-    """The memory, and where each element of this lane is."""
+    """Return the memory, and the address of each element of this lane."""
     memory = memory_of(lanes, op, op.mem_desc)
     layout, shape = lane_layout(value.type), shape_of(value.type)
     if layout is None or layout.spread not in (Distribution.SAME, Distribution.COLUMNS):
@@ -342,7 +342,7 @@ def _addresses(
 
 
 def load_matrix(lanes: Lanes, op: xegpu.LoadMatrixOp) -> None:
-    """A row at a time."""
+    """Load a block of a matrix row by row."""
     memory, addresses = _addresses(lanes, op, op.value)
     layout = lanes.layout(op.value)
     fill = lanes.constant(0, layout.element)
@@ -355,7 +355,7 @@ def load_matrix(lanes: Lanes, op: xegpu.LoadMatrixOp) -> None:
 
 
 def store_matrix(lanes: Lanes, op: xegpu.StoreMatrixOp) -> None:
-    """A row at a time; what every lane has, the first one stores."""
+    """Store a block row by row. The first lane stores what all lanes hold."""
     memory, addresses = _addresses(lanes, op, op.value)
     mask = always(lanes)
     if lanes.layout(op.value).spread is Distribution.SAME:

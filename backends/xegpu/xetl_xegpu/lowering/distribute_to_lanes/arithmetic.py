@@ -1,8 +1,8 @@
-"""Constants, arithmetic, casts, reductions and products: each lane on its pieces.
+"""Lowering of constants, arithmetic, casts, reductions and products to lanes.
 
-f16 and bf16 are not widened here: at stage `lanes` an operation on them means what it
-means before, computed in f32 and rounded once; sums of them run in f32.  tf32 is f32 to
-a lane.
+f16 and bf16 are not widened here: operations on them have the same meaning at stage
+`lanes` as before, computed in f32 and rounded once; their sums run in f32. tf32 is f32
+in a lane.
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ from typing import cast
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import (
-    element_type,
-    integer_width,
-    is_dense,
-    shape_of,
-    with_element,
-)
+from xetl.dialects import base
 from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, math, vector
@@ -50,17 +44,17 @@ Number = int | float
 
 
 def constant(lanes: Lanes, op: arith.ConstantOp) -> None:
-    """One number everywhere, or the numbers of this lane."""
+    """Lower a constant: a splat, or the numbers of this lane."""
     layout = lanes.layout(op.result)
     value = splat_value(op.value)
     if value is not None:
         number = value
         if layout.spread in (Distribution.PACKED, Distribution.GROUPS):
             held_bits = bit_width(layout.element)
-            number = _repeated(number, element_type(op.result.type), held_bits)
+            number = _repeated(number, base.element_type(op.result.type), held_bits)
         lanes.hold(op.result, *[lanes.constant(number, t) for t in layout.types])
         return
-    assert is_dense(op.value)
+    assert base.is_dense(op.value)
     numbers = cast(Sequence[Number], op.value.get_values())
     if layout.spread is Distribution.SAME:
         rows = [[number] for number in numbers]
@@ -109,11 +103,11 @@ def _repeated(number: Number, element: Attribute, bits: int) -> int:
 
 
 _ELEMENT_BY_ELEMENT = (Distribution.SAME, Distribution.COLUMNS, Distribution.HALVES)
-"""Where an element of a piece is an element of the value."""
+"""Distributions in which an element of a piece is an element of the value."""
 
 
 def _piece_by_piece(lanes: Lanes, op: Operation) -> list[list[SSAValue]]:
-    """The pieces of the operands, those that meet together."""
+    """Return the pieces of the operands, grouped by position."""
     for value in (*op.operands, *op.results):
         if lanes.layout(value).spread not in _ELEMENT_BY_ELEMENT:
             raise lanes.refuse_value(value)
@@ -124,11 +118,13 @@ def _piece_by_piece(lanes: Lanes, op: Operation) -> list[list[SSAValue]]:
 
 
 def compute(lanes: Lanes, op: Operation) -> None:
-    """The same operation on what a lane holds."""
+    """Apply the operation to the pieces of a lane."""
     held: list[Sequence[SSAValue]] = []
     for group in _piece_by_piece(lanes, op):
         types = [
-            with_element(group[0].type, lane_element(element_type(result.type)))
+            base.with_element(
+                group[0].type, lane_element(base.element_type(result.type))
+            )
             for result in op.results
         ]
         held.append(lanes.add(remade(op, group, types)).results)
@@ -142,16 +138,16 @@ SLOW = (
     *(math.TanhOp, math.ErfOp, math.ErfcOp, math.SinOp, math.CosOp, math.TanOp),
     *(math.PowfOp, math.Atan2Op),
 )
-"""Operations of ten instructions and more: more than it takes to hand numbers round."""
+"""Operations of ten or more instructions, more than shuffles of their results take."""
 _FEW = 4
 
 
 def compute_apart(lanes: Lanes, op: Operation) -> None:
-    """A slow operation; on what all lanes hold, each computes one element for all.
+    """Lower a slow operation. If all lanes hold the value, they share the work.
 
-    ``vector<8x1xf32>`` is eight numbers in each lane, as sums of rows are: lane l takes
-    the l-th, and the others learn its result.  Beside products that takes registers
-    which are not there: attention of f32 would spill.
+    ``vector<8x1xf32>``, such as sums of rows, is eight numbers in each lane: lane l
+    computes the l-th one, and the results are shuffled. This is not done beside
+    products, where it needs too many registers: attention of f32 would spill.
     """
     (result,) = op.results
     layout = lanes.layout(result)
@@ -161,14 +157,14 @@ def compute_apart(lanes: Lanes, op: Operation) -> None:
         compute(lanes, op)
         return
     given = [_taken_apart(lanes, operand) for operand in op.operands]
-    type_ = lane_element(element_type(result.type))
+    type_ = lane_element(base.element_type(result.type))
     mine = lanes.insert(remade(op, given, [type_]))
     elements = [lane_of(lanes, mine, lane) for lane in range(count)]
     lanes.hold(result, *recut(lanes, elements, layout.lengths))
 
 
 def _taken_apart(lanes: Lanes, value: SSAValue) -> SSAValue:
-    """The element of a value that the lane computes with."""
+    """Return the element of a value that this lane computes with."""
     pieces = lanes.pieces(value)
     owners = [piece.owner for piece in pieces]
     if all(isinstance(owner, vector.BroadcastOp) for owner in owners):
@@ -180,12 +176,12 @@ def _taken_apart(lanes: Lanes, value: SSAValue) -> SSAValue:
     numbers = [o.value for o in owners if isinstance(o, arith.ConstantOp)]
     number = splat_value(numbers[0]) if len(numbers) == len(pieces) == 1 else None
     if number is not None:
-        return lanes.constant(number, element_type(pieces[0].type))
+        return lanes.constant(number, base.element_type(pieces[0].type))
     return lanes_in_turn(lanes, elements_of(lanes, pieces))
 
 
 def select(lanes: Lanes, op: arith.SelectOp) -> None:
-    """One condition may choose for all elements."""
+    """Lower a select, also one with a scalar condition."""
     chosen: list[SSAValue] = []
     for condition, left, right in _piece_by_piece(lanes, op):
         wide = condition
@@ -196,18 +192,18 @@ def select(lanes: Lanes, op: arith.SelectOp) -> None:
 
 
 def cast_float(lanes: Lanes, op: arith.ExtfOp | arith.TruncfOp) -> None:
-    """From and to tf32, which has no type of its own here."""
-    if isinstance(element_type(op.result.type), builtin.FloatTF32Type):
+    """Lower a cast of floats; tf32 is f32 here."""
+    if isinstance(base.element_type(op.result.type), builtin.FloatTF32Type):
         wide = lanes.pieces(op.operands[0])
         lanes.hold(op.result, *[_rounded(lanes, piece) for piece in wide])
-    elif isinstance(element_type(op.operands[0].type), builtin.FloatTF32Type):
+    elif isinstance(base.element_type(op.operands[0].type), builtin.FloatTF32Type):
         lanes.hold(op.result, *lanes.pieces(op.operands[0]))
     else:
         compute(lanes, op)
 
 
 def bitcast(lanes: Lanes, op: arith.BitcastOp) -> None:
-    """Nothing, where a lane holds both types alike."""
+    """Lower a bitcast, which does nothing if both types have one layout."""
     (source,) = op.operands
     if lanes.layout(source) == lanes.layout(op.result):
         lanes.hold(op.result, *lanes.pieces(source))
@@ -216,9 +212,9 @@ def bitcast(lanes: Lanes, op: arith.BitcastOp) -> None:
 
 
 def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
-    """Rows in the lane, columns over the lanes; then the value it starts from."""
+    """Reduce rows in the lane, columns over lanes; combine with the accumulator."""
     kind, dims = op.kind.kind, op.dims
-    layout, shape = lanes.layout(op.source), shape_of(op.source.type)
+    layout, shape = lanes.layout(op.source), base.shape_of(op.source.type)
     if layout.spread not in (Distribution.SAME, Distribution.COLUMNS) or len(shape) > 2:
         raise lanes.refuse_value(op.source)
     pieces = [_widened(lanes, kind, piece) for piece in lanes.pieces(op.source)]
@@ -235,12 +231,12 @@ def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
 
 
 def _combined(lanes: Lanes, kind: str, left: SSAValue, right: SSAValue) -> SSAValue:
-    make = operation_of(kind, element_type(left.type))
+    make = operation_of(kind, base.element_type(left.type))
     return lanes.insert(make(left, right))
 
 
 def _in_lane(lanes: Lanes, kind: str, pieces: Sequence[SSAValue]) -> SSAValue:
-    """All elements of some pieces combined: by halves, as long as they are vectors."""
+    """Combine all elements of some pieces; vectors are folded by halves."""
     wide = [piece for piece in pieces if length_of(piece) > 1]
     rest = elements_of(lanes, [piece for piece in pieces if length_of(piece) == 1])
     for piece in wide:
@@ -257,20 +253,20 @@ def _in_lane(lanes: Lanes, kind: str, pieces: Sequence[SSAValue]) -> SSAValue:
 
 
 def _widened(lanes: Lanes, kind: str, piece: SSAValue) -> SSAValue:
-    return lanes.widened(piece, sums_run_in(kind, element_type(piece.type)))
+    return lanes.widened(piece, sums_run_in(kind, base.element_type(piece.type)))
 
 
 _DEPTH_BITS = 256
-"""Of a row of A."""
+"""Bits of a row of A."""
 
 _ROWS_BY_COLUMNS = [(0, 2), (2, 1), (0, 1)]
 _SUM_OVER_LAST = ["parallel", "parallel", "reduction"]
 
 
 def dpas(lanes: Lanes, op: DpasOp) -> None:
-    """One instruction; B that is not packed yet is paired in the lane."""
-    element = element_type(op.lhs.type)
-    rows, depth = shape_of(op.lhs.type)
+    """Lower a product to one instruction; the lane packs B if it is not packed."""
+    element = base.element_type(op.lhs.type)
+    rows, depth = base.shape_of(op.lhs.type)
     is_tf32 = lanes.layout(op.lhs).spread is Distribution.HALVES
     bits = 32 if is_tf32 else bit_width(element)
     if depth * bits != _DEPTH_BITS or rows > PIECE or rows not in (1, 2, 4, 8):
@@ -297,9 +293,9 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
 
 
 def contract(lanes: Lanes, op: vector.ContractOp) -> None:
-    """Rows by a 16x16 matrix, by the lanes themselves."""
-    (m, k), right = shape_of(op.lhs.type), shape_of(op.rhs.type)
-    element = element_type(op.result.type)
+    """Lower a product of rows and a 16x16 matrix, which the lanes compute."""
+    (m, k), right = base.shape_of(op.lhs.type), base.shape_of(op.rhs.type)
+    element = base.element_type(op.result.type)
     if (
         list(op.maps) != _ROWS_BY_COLUMNS
         or list(op.iterators) != _SUM_OVER_LAST
@@ -307,7 +303,7 @@ def contract(lanes: Lanes, op: vector.ContractOp) -> None:
         or m not in (1, 2, 4, PIECE)
         or (k, right) != (LANES, (LANES, LANES))
         or element not in (builtin.f32, builtin.f64)
-        or {element_type(each.type) for each in op.operands} != {element}
+        or {base.element_type(each.type) for each in op.operands} != {element}
     ):
         raise lanes.refuse(
             op,
@@ -320,13 +316,13 @@ def contract(lanes: Lanes, op: vector.ContractOp) -> None:
 
 
 def _rounded(lanes: Lanes, piece: SSAValue) -> SSAValue:
-    """The ten bits that are multiplied, rounded: the matrix unit would cut them off."""
+    """Round to the ten bits of tf32, because the matrix unit would truncate."""
     return lanes.beside(piece, "tf32", lambda: lanes.insert(simt.RoundToTf32Op(piece)))
 
 
 def _name(element: Attribute, is_unsigned: bool, is_tf32: bool) -> str:
     if is_tf32:
         return "tf32"
-    if integer_width(element) == 8:
+    if base.integer_width(element) == 8:
         return "u8" if is_unsigned else "i8"
     return element.name

@@ -1,4 +1,4 @@
-"""Memory as a lane sees it: an address, sizes, strides; an element at a time."""
+"""Lowering of memrefs to addresses, sizes and strides."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from xetl_xegpu import simt
 from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, Memory, bits_of
 
 _ALIGNMENT = 64
-"""Of an allocation in the workgroup's memory, in bytes."""
+"""The alignment of allocations in the workgroup's memory, in bytes."""
 
 
 def byte_width(element: Attribute) -> int:
-    """Bytes of an element in memory: an i1 takes one."""
+    """Return the bytes of an element in memory; an i1 takes one."""
     return 1 if integer_width(element) == 1 else bits_of(element) // 8
 
 
@@ -34,7 +34,7 @@ def byte_width(element: Attribute) -> int:
 
 
 def value_of(lanes: Lanes, index: Index) -> Index:
-    """An index of the old kernel in the new one."""
+    """Return the index of the new kernel for one of the old kernel."""
     if isinstance(index, int):
         return index
     known = constant_index(index)
@@ -48,19 +48,19 @@ def _cast(lanes: Lanes, index: SSAValue, type_: Attribute) -> SSAValue:
 
 
 def as_i64(lanes: Lanes, index: Index) -> SSAValue:
-    """A value of type i64: coordinates and sizes of blocks."""
+    """Return an index as an i64, for coordinates and sizes of blocks."""
     if isinstance(index, int):
         return lanes.constant(index, i64)
     return _cast(lanes, index, i64)
 
 
 def as_i32(lanes: Lanes, index: SSAValue) -> SSAValue:
-    """A value of type i32: the number of a lane."""
+    """Return an index as an i32, for the id of a lane."""
     return _cast(lanes, index, i32)
 
 
 def moved(lanes: Lanes, address: SSAValue, count: Index, width: int) -> SSAValue:
-    """The address ``count`` elements of ``width`` bytes further on."""
+    """Return ``address`` plus ``count`` elements of ``width`` bytes."""
     distance = lanes.times(count, width)
     if distance == 0:
         return address
@@ -72,7 +72,7 @@ def moved(lanes: Lanes, address: SSAValue, count: Index, width: int) -> SSAValue
 
 
 def address_of(lanes: Lanes, memory: Memory, indices: Sequence[Index]) -> SSAValue:
-    """The address of an element."""
+    """Return the address of an element."""
     offset: Index = 0
     for index, stride in zip(indices, memory.strides):
         offset = lanes.plus(offset, lanes.times(index, stride))
@@ -80,17 +80,17 @@ def address_of(lanes: Lanes, memory: Memory, indices: Sequence[Index]) -> SSAVal
 
 
 def space_of(memory: Memory) -> str:
-    """What `simt` calls the memory."""
+    """Return the space of `simt` for a memory."""
     return "local" if memory.shared else "global"
 
 
 def always(lanes: Lanes) -> SSAValue:
-    """The mask of all lanes."""
+    """Return the mask that is always true."""
     return lanes.constant(1, i1)
 
 
 def memory_of(lanes: Lanes, op: Operation, base: SSAValue) -> Memory:
-    """What ``base``, a memref or an address, stands for."""
+    """Return the memory of ``base``, a memref or an address."""
     if base in lanes.memories:
         return lanes.memories[base]
     if is_memref(base.type):
@@ -110,7 +110,7 @@ def is_shared(type_: MemRefType[Attribute]) -> bool:
 def static_layout(
     lanes: Lanes, op: Operation, type_: MemRefType[Attribute]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides of a type that says them."""
+    """Return the static sizes and strides of a type; refuse dynamic ones."""
     strides = strides_of(type_)
     if strides is None or None in strides or DYNAMIC_INDEX in type_.get_shape():
         problem = f"the sizes and strides of {type_} are not known"
@@ -119,7 +119,7 @@ def static_layout(
 
 
 def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
-    """A place of its own in the workgroup's memory."""
+    """Allocate in the workgroup's memory."""
     type_ = memref_type(op.result)
     if not is_shared(type_):
         problem = "a kernel cannot allocate global memory"
@@ -133,7 +133,7 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
 
 
 def metadata(lanes: Lanes, op: memref.ExtractStridedMetadataOp) -> None:
-    """Sizes and strides as values; the array begins at element 0."""
+    """Return sizes and strides as values, and 0 as the offset."""
     memory = memory_of(lanes, op, op.source)
     lanes.hold(op.offset, lanes.index(0))
     for results, known in ((op.sizes, memory.sizes), (op.strides, memory.strides)):
@@ -142,7 +142,7 @@ def metadata(lanes: Lanes, op: memref.ExtractStridedMetadataOp) -> None:
 
 
 def view(lanes: Lanes, op: memref.ViewOp) -> None:
-    """Bytes as elements of another type."""
+    """View bytes as elements of another type."""
     memory, type_ = memory_of(lanes, op, op.source), memref_type(op.result)
     sizes, strides = static_layout(lanes, op, type_)
     address = moved(lanes, memory.address, value_of(lanes, op.byte_shift), 1)
@@ -151,6 +151,6 @@ def view(lanes: Lanes, op: memref.ViewOp) -> None:
 
 
 def pointer(lanes: Lanes, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
-    """The address as a number."""
+    """Return the address as an index."""
     memory = memory_of(lanes, op, op.source)
     lanes.hold(op.result, lanes.insert(arith.IndexCastOp(memory.address, IndexType())))

@@ -1,16 +1,18 @@
 """Named barriers: for all subgroups of a workgroup, or for some.
 
-One for all is a barrier in two halves.  One for some is a barrier of the device where
-the subgroups wait.  Source of the limits: what ocloc 26.27 takes.
+A barrier for all subgroups becomes a split barrier. A barrier for some subgroups
+becomes a named barrier of the device, at the place where the subgroups wait. Source of
+the limits: what ocloc 26.27 accepts.
 
-A subgroup may arrive and never wait: it brings something to others.  It then meets them
-where it arrives, all do; a wait after an arrival has nothing left to do.  A subgroup
-waits longer so than it must, so two that arrive at two barriers in opposite orders
-would wait for one another: refused.
+A subgroup may arrive and never wait (a producer). Then all subgroups of the barrier
+meet where they arrive, and a wait after an arrival has nothing left to do. So a
+subgroup waits longer than necessary. Two subgroups that arrive at two barriers in
+opposite orders would wait for each other; this is refused.
 
-Where a GPU is emulated, `gather-barriers` makes barriers of the whole workgroup: of the
-first ones in both sides of a branch one, of the second ones another.  So all who meet
-must come to the same one of these, or those who only bring something to an earlier one.
+If a GPU is emulated, `gather-barriers` makes barriers of the whole workgroup. It merges
+the first barriers in both sides of a branch to one, the second barriers to another one,
+and so on. So all subgroups that meet must come to the same merged barrier, except that
+producers may come to an earlier one.
 """
 
 from __future__ import annotations
@@ -34,23 +36,24 @@ from xetl_xegpu.dialect import AtomicRmwOp
 from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, NamedBarrier
 
 Guards = frozenset[tuple[SSAValue, int]]
-"""Conditions that subgroups differ in, and the sides of these that are taken."""
+"""Conditions that differ between subgroups, each with the side that is taken."""
 
 Slot = tuple[Operation, int]
-"""A barrier of the workgroup: the outermost branch it is cut from, and which one."""
+"""A merged barrier of the workgroup: the outermost operation around, and its number."""
 
 Turn = NbarrierArriveOp | NbarrierWaitOp
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where some subgroups come to a named barrier.
+    """An operation at which some subgroups meet at a named barrier.
 
     Attributes:
         op: the arrival or the wait at which they meet.
-        is_waited_for: whether any of them waits, there or later.
-        guards: what is so of those that come.
-        slot: which barrier of the workgroup it is, if gathered.
+        number: the number of the named barrier.
+        is_waited_for: whether any of them waits, at ``op`` or later.
+        guards: the conditions under which a subgroup comes to ``op``.
+        slot: the barrier of the workgroup that `gather-barriers` makes of it.
     """
 
     op: Turn
@@ -61,9 +64,9 @@ class Meeting:
 
 
 def arrival_of(op: NbarrierWaitOp) -> NbarrierArriveOp | None:
-    """The arrival that a wait follows, in its block or around its branch; or None.
+    """Return the arrival before a wait, in its block or around its branch, or None.
 
-    Not around a loop: there would be one arrival for many waits.
+    The search stops at a loop, because one arrival would belong to many waits.
     """
     for at in around(op, Operation):
         before = at.prev_op
@@ -79,10 +82,11 @@ def arrival_of(op: NbarrierWaitOp) -> NbarrierArriveOp | None:
 def find_meetings(
     met: Sequence[Turn], numbers: dict[SSAValue, int], partings: Iterable[Operation]
 ) -> list[Meeting]:
-    """All meetings of a kernel, in its order.
+    """Return all meetings of a kernel, in program order.
 
     Args:
-        met: the operations at which subgroups meet, in their order.
+        met: the operations at which subgroups meet, in program order.
+        numbers: the number of each named barrier.
         partings: branches and loops that subgroups take differently.
     """
     differ = set(partings)
@@ -103,7 +107,7 @@ def find_meetings(
 
 
 def _guards(op: Operation, partings: set[Operation]) -> Iterator[tuple[SSAValue, int]]:
-    """The conditions of branches around an operation, each with the side it is on."""
+    """Yield the conditions of the branches around an operation, each with its side."""
     for branch in around(op, scf.IfOp):
         if branch in partings:
             yield branch.condition, int(branch.else_region.is_ancestor(op))
@@ -121,7 +125,7 @@ def _slot(op: Operation, met: set[Turn]) -> Slot:
 
 
 def _count(op: Operation, met: set[Turn]) -> int:
-    """How many barriers an operation leaves in the block it stands in."""
+    """Return the number of merged barriers that an operation leaves in its block."""
     if isinstance(op, scf.IfOp):
         blocks = [block for region in op.regions for block in region.blocks]
         return max((sum(_count(o, met) for o in b.ops) for b in blocks), default=0)
@@ -129,7 +133,7 @@ def _count(op: Operation, met: set[Turn]) -> int:
 
 
 def first_out_of_order(meetings: Sequence[Meeting]) -> Meeting | None:
-    """A meeting that some subgroups come to in another order than others; or None."""
+    """Return a meeting that subgroups come to in different orders, or None."""
     orders: dict[Guards, list[Meeting]] = {
         guards: [each for each in meetings if each.guards <= guards]
         for guards in {each.guards for each in meetings}
@@ -146,7 +150,7 @@ def first_out_of_order(meetings: Sequence[Meeting]) -> Meeting | None:
 
 
 def first_apart(meetings: Sequence[Meeting]) -> Meeting | None:
-    """A meeting that others come to at another barrier of the workgroup; or None."""
+    """Return a meeting that subgroups come to at different merged barriers, or None."""
     for number in {each.number for each in meetings}:
         found = _apart([each for each in meetings if each.number == number])
         if found is not None:
@@ -155,12 +159,12 @@ def first_apart(meetings: Sequence[Meeting]) -> Meeting | None:
 
 
 def _apart(meetings: Sequence[Meeting]) -> Meeting | None:
-    """As `first_apart`, of one barrier."""
-    comers: dict[Slot, set[Guards]] = {}
+    """Return the same as `first_apart`, for the meetings at one named barrier."""
+    guards: dict[Slot, set[Guards]] = {}
     for each in meetings:
-        comers.setdefault(each.slot, set()).add(each.guards)
+        guards.setdefault(each.slot, set()).add(each.guards)
     last = meetings[-1]
-    if all(each == comers[last.slot] for each in comers.values()):
+    if all(each == guards[last.slot] for each in guards.values()):
         return None
     together = len({each.slot for each in meetings if each.is_waited_for}) == 1
     is_once = len({each.guards for each in meetings}) == len(meetings)
@@ -170,18 +174,18 @@ def _apart(meetings: Sequence[Meeting]) -> Meeting | None:
         return outermost.index(each.slot[0]), each.slot[1]
 
     waited = [each.is_waited_for for each in sorted(meetings, key=place)]
-    # Those that only bring something come first, or at the same time.
+    # Producers that never wait come first, or at the same time.
     if together and is_once and waited == sorted(waited):
         return None
     return last
 
 
 _MOST = 31
-"""Barriers of some subgroups in a kernel: the compiler fails with more."""
+"""The most barriers for some subgroups in a kernel; with more the compiler fails."""
 
 
 def init(lanes: Lanes, op: InitNbarrierOp) -> None:
-    """Who meets, known before the kernel runs."""
+    """Record which subgroups meet at a barrier; both numbers must be constants."""
     number = constant_index(op.nbarrier_id)
     count = constant_index(op.participant_thread_num)
     if number is None or count is None:
@@ -200,26 +204,22 @@ def init(lanes: Lanes, op: InitNbarrierOp) -> None:
     if _is_of_device(lanes, made) and not lanes.device.emulated:
         _check_some(lanes, op, made)
     lanes.barriers[op.result] = made
-    if len(lanes.barriers) == len(_inits(lanes)):
+    if len(lanes.barriers) == len(operations_in(lanes.source, InitNbarrierOp)):
         _check_meetings(lanes)
 
 
-def _inits(lanes: Lanes) -> list[InitNbarrierOp]:
-    return operations_in(lanes.source, InitNbarrierOp)
-
-
 def _is_paired(lanes: Lanes, number: int) -> bool:
-    """Whether all who arrive at a number wait in the same block."""
+    """Whether all subgroups that arrive at a barrier also wait in the same block."""
     return all(
         _is_met_by_all(use.operation, init.result)
-        for init in _inits(lanes)
+        for init in operations_in(lanes.source, InitNbarrierOp)
         if constant_index(init.nbarrier_id) == number
         for use in init.result.uses
     )
 
 
 def _check_meetings(lanes: Lanes) -> None:
-    """Refuse what would wait for ever, or would not meet where a GPU is emulated."""
+    """Refuse barriers that would deadlock, or would not meet on an emulated GPU."""
     known, partings = lanes.barriers, _partings(lanes)
     turns = [op for op in lanes.source.walk() if isinstance(op, Turn)]
     met = [op for op in turns if _is_meeting(op, known[op.nbarrier])]
@@ -252,12 +252,12 @@ def _check_meetings(lanes: Lanes) -> None:
 
 
 def _is_meeting(op: Turn, barrier: NamedBarrier) -> bool:
-    """Whether subgroups meet at it: where they wait, or where they arrive."""
+    """Whether subgroups meet at an operation, a wait or an arrival."""
     return isinstance(op, NbarrierArriveOp) == barrier.on_arrival
 
 
 def _partings(lanes: Lanes) -> Mapping[Operation, Operation]:
-    """The branches and loops that subgroups take differently."""
+    """Return the branches and loops that subgroups take differently."""
     (module,) = around(lanes.source, ModuleOp)
     sources = operations_in(lanes.source, *_DIFFERENT)
     return find_divergence(module, sources).partings
@@ -280,12 +280,12 @@ def _check_some(lanes: Lanes, op: Operation, made: NamedBarrier) -> None:
 
 
 def _is_of_device(lanes: Lanes, barrier: NamedBarrier) -> bool:
-    """Whether it has a number there; else it is a barrier of the workgroup."""
+    """Whether it is a named barrier of the device, not a barrier of the workgroup."""
     return barrier.subgroups < lanes.subgroups or barrier.on_arrival
 
 
 def _is_met_by_all(op: Operation, barrier: SSAValue) -> bool:
-    """Whether those who arrive wait in the same block, one after the other."""
+    """Whether arrivals and waits at a barrier alternate in the block of ``op``."""
     block = op.parent
     assert block is not None
     turns = [
@@ -302,7 +302,7 @@ def _is_met_by_all(op: Operation, barrier: SSAValue) -> bool:
 
 
 def _check_place(lanes: Lanes, op: Operation) -> None:
-    """Where a GPU is emulated, `gather-barriers` takes barriers out of branches."""
+    """Refuse a barrier that `gather-barriers` cannot move out of loops (emulation)."""
     if not lanes.device.emulated or lanes.subgroups == 1:
         return
     partings = _partings(lanes)
@@ -319,11 +319,11 @@ def _check_place(lanes: Lanes, op: Operation) -> None:
 
 
 _DIFFERENT = (gpu.SubgroupIdOp, AtomicRmwOp)
-"""What gives each subgroup something of its own."""
+"""Operations whose results differ between subgroups."""
 
 
 def arrive(lanes: Lanes, op: NbarrierArriveOp) -> None:
-    """The first half, if all subgroups meet; all of it, if some arrive only."""
+    """Lower an arrival: half a barrier, or a whole one if subgroups meet here."""
     barrier = _barrier(lanes, op)
     if barrier.on_arrival:
         _meet(lanes, op, barrier)
@@ -332,7 +332,7 @@ def arrive(lanes: Lanes, op: NbarrierArriveOp) -> None:
 
 
 def wait(lanes: Lanes, op: NbarrierWaitOp) -> None:
-    """The second half, or all of it."""
+    """Lower a wait: half a barrier, a whole one, or nothing."""
     barrier = _barrier(lanes, op)
     if barrier.on_arrival:
         return

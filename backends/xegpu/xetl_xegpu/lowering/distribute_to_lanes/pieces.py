@@ -1,4 +1,4 @@
-"""Pieces taken apart and put together in a lane: no lane looks at another here."""
+"""Functions that split and join the pieces of a lane, without shuffles across lanes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def length_of(piece: SSAValue) -> int:
 
 
 def element_at(lanes: Lanes, piece: SSAValue, index: int) -> SSAValue:
-    """One element of a piece."""
+    """Return one element of a piece."""
     if not isinstance(piece.type, VectorType):
         return piece
     return lanes.insert(vector.ExtractOp(piece, [index]))
 
 
 def elements_of(lanes: Lanes, parts: Sequence[SSAValue]) -> list[SSAValue]:
-    """All elements of some pieces, one by one."""
+    """Return all elements of some pieces as scalars."""
     return [element_at(lanes, p, i) for p in parts for i in range(length_of(p))]
 
 
 def collected(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
-    """A piece made of elements."""
+    """Return a piece of these elements."""
     if len(elements) == 1:
         return elements[0]
     type_ = simt.lanes_type(elements[0].type, len(elements))
@@ -40,7 +40,7 @@ def collected(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
 
 
 def filled(lanes: Lanes, element: SSAValue, length: int) -> SSAValue:
-    """A piece that is one element, again and again."""
+    """Broadcast an element to a piece."""
     if length == 1:
         return element
     type_ = simt.lanes_type(element.type, length)
@@ -48,7 +48,7 @@ def filled(lanes: Lanes, element: SSAValue, length: int) -> SSAValue:
 
 
 def part(lanes: Lanes, piece: SSAValue, start: int, length: int) -> SSAValue:
-    """Some neighbours among the elements of a piece."""
+    """Return ``length`` elements of a piece from ``start`` on."""
     if length == length_of(piece):
         return piece
     if length == 1:
@@ -58,7 +58,7 @@ def part(lanes: Lanes, piece: SSAValue, start: int, length: int) -> SSAValue:
 
 
 def joined(lanes: Lanes, parts: Sequence[SSAValue]) -> SSAValue:
-    """One piece of several, which are of one length."""
+    """Concatenate pieces of one length."""
     left = list(parts)
     if length_of(left[0]) == 1:
         return collected(lanes, left)
@@ -72,7 +72,7 @@ def joined(lanes: Lanes, parts: Sequence[SSAValue]) -> SSAValue:
 
 
 def interleaved(lanes: Lanes, left: SSAValue, right: SSAValue) -> SSAValue:
-    """Elements of two pieces in turns."""
+    """Interleave the elements of two pieces."""
     length = length_of(left)
     if length == 1:
         return collected(lanes, [left, right])
@@ -81,7 +81,7 @@ def interleaved(lanes: Lanes, left: SSAValue, right: SSAValue) -> SSAValue:
 
 
 def every_other(lanes: Lanes, piece: SSAValue, first: int) -> SSAValue:
-    """Every second element of a piece."""
+    """Return every second element of a piece, from ``first`` on."""
     order = list(range(first, length_of(piece), 2))
     if len(order) == 1:
         return element_at(lanes, piece, first)
@@ -91,7 +91,7 @@ def every_other(lanes: Lanes, piece: SSAValue, first: int) -> SSAValue:
 def recut(
     lanes: Lanes, parts: Sequence[SSAValue], lengths: Sequence[int], start: int = 0
 ) -> list[SSAValue]:
-    """The same elements, from ``start`` on, in pieces of other lengths."""
+    """Return the elements from ``start`` on in pieces of other lengths."""
     if [length_of(piece) for piece in parts] == list(lengths):
         return list(parts)
     found: list[SSAValue] = []
@@ -102,7 +102,7 @@ def recut(
 
 
 def cut(lanes: Lanes, parts: Sequence[SSAValue], start: int, length: int) -> SSAValue:
-    """``length`` elements from ``start`` on, counted through all pieces."""
+    """Return a piece of ``length`` elements from ``start`` on, across all pieces."""
     left = list(parts)
     while start >= length_of(left[0]):
         start -= length_of(left.pop(0))
@@ -114,7 +114,7 @@ def cut(lanes: Lanes, parts: Sequence[SSAValue], start: int, length: int) -> SSA
 def spliced(
     lanes: Lanes, parts: Sequence[SSAValue], start: int, new: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """The pieces with the elements from ``start`` on replaced by those of ``new``."""
+    """Return the pieces with the elements from ``start`` on replaced by ``new``."""
     lengths = [length_of(piece) for piece in parts]
     count = sum(map(length_of, new))
     found: list[SSAValue] = []
@@ -132,7 +132,7 @@ def spliced(
 def _mixed(
     lanes: Lanes, piece: SSAValue, start: int, new: Sequence[SSAValue]
 ) -> SSAValue:
-    """A piece of which some elements are new."""
+    """Return a piece with some elements replaced, those from ``start`` on."""
     for at, element in enumerate(elements_of(lanes, new), start):
         if 0 <= at < length_of(piece):
             piece = lanes.insert(vector.InsertOp(element, piece, [at]))
@@ -140,10 +140,10 @@ def _mixed(
 
 
 def recast(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
-    """The same bits as elements of another type: as many more or fewer."""
+    """Bitcast a piece to another element type; the number of elements may change."""
     before = piece.owner
     if isinstance(before, arith.BitcastOp | vector.BitcastOp):
-        # What was loaded as integers, and is wanted as such, has never been else.
+        # Fold two bitcasts that cancel out, as of integers that were just loaded.
         (source,) = before.operands
         if element_type(source.type) == element:
             return source
@@ -163,7 +163,7 @@ def recast(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
 
 
 def _glued(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
-    """Several elements as the bits of one: SPIR-V has no vectors of one element."""
+    """Bitcast a piece to a single element: SPIR-V has no vectors of one element."""
     bits = bit_width(element_type(piece.type))
     whole = IntegerType(bits * length_of(piece))
     found = lanes.constant(0, whole)
@@ -181,7 +181,7 @@ def _glued(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
 def _split(
     lanes: Lanes, scalar: SSAValue, element: Attribute, count: int
 ) -> list[SSAValue]:
-    """The bits of one element as several."""
+    """Bitcast one element to several."""
     bits = bit_width(element)
     whole = IntegerType(bits * count)
     word = recast(lanes, scalar, whole)

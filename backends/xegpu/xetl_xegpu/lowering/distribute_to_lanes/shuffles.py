@@ -1,4 +1,4 @@
-"""Parts of values and values of parts; what lanes need of others goes by shuffles."""
+"""Extracts, inserts, slices and transposes; lanes exchange elements by shuffles."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ _HALF = LANES // 2
 
 
 def _in_words(lanes: Lanes, piece: SSAValue) -> SSAValue:
-    """Short elements, several in each i32: so fewer things move."""
+    """Bitcast elements of 8 or 16 bits to words of 32 bits: fewer values are moved."""
     bits = bit_width(element_type(piece.type))
     whole = bits in (8, 16) and length_of(piece) * bits >= 32
     return recast(lanes, piece, i32) if whole else piece
 
 
 def shuffled(lanes: Lanes, piece: SSAValue, lane: SSAValue) -> SSAValue:
-    """A piece as the lane of number ``lane`` (i32) has it."""
+    """Return a piece of the lane with the id ``lane`` (i32)."""
     moved = lanes.insert(simt.ShuffleOp(_in_words(lanes, piece), lane))
     return recast(lanes, moved, element_type(piece.type))
 
 
 def lane_of(lanes: Lanes, piece: SSAValue, lane: int | SSAValue) -> SSAValue:
-    """What one lane has, for all of them."""
+    """Broadcast the piece of one lane to all lanes."""
     if isinstance(lane, int):
         number = lanes.constant(lane, i32)
     else:
@@ -63,7 +63,7 @@ def lane_of(lanes: Lanes, piece: SSAValue, lane: int | SSAValue) -> SSAValue:
 def chosen(
     lanes: Lanes, condition: SSAValue, left: SSAValue, right: SSAValue
 ) -> SSAValue:
-    """``left`` in lanes of which the condition (i1) holds."""
+    """Return ``left`` in lanes where the condition (i1) is true, else ``right``."""
     element = element_type(left.type)
     left, right = _in_words(lanes, left), _in_words(lanes, right)
     wide = filled(lanes, condition, length_of(left))
@@ -71,7 +71,7 @@ def chosen(
 
 
 def lanes_in_turn(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
-    """Lane l takes the l-th of 16 elements, which every lane has."""
+    """Return in lane l the l-th of 16 elements, which every lane holds."""
     left = list(elements)
     bit = 1
     while len(left) > 1:
@@ -82,7 +82,11 @@ def lanes_in_turn(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
 
 
 def _looked_up(lanes: Lanes, numbers: Sequence[int], bits: int) -> SSAValue:
-    """The l-th of 16 small numbers, i32: they stand side by side in one constant."""
+    """Return in lane l the l-th of 16 small numbers, as i32, from a constant table.
+
+    Args:
+        bits: the bits of each number; all 16 are packed into one constant.
+    """
     table = sum(number << bits * at for at, number in enumerate(numbers))
     word = i64 if bits * LANES == 64 else i32
     signed = table - (1 << 64) if table >= 1 << 63 else table
@@ -103,10 +107,10 @@ def _looked_up(lanes: Lanes, numbers: Sequence[int], bits: int) -> SSAValue:
 def spread_over_lanes(
     lanes: Lanes, left: SSAValue, right: SSAValue, order: Sequence[int]
 ) -> SSAValue:
-    """Lane l takes element ``order[l]`` of two values of 16, one behind the other."""
+    """Return in lane l the element ``order[l]`` of two concatenated values of 16."""
     where = _looked_up(lanes, [number % LANES for number in order], 4)
     is_right = [number >= LANES for number in order]
-    found = {  # a constant is the same in all lanes
+    found = {  # a constant is the same in all lanes and needs no shuffle
         side: value
         if isinstance(value.owner, arith.ConstantOp)
         else shuffled(lanes, value, where)
@@ -121,10 +125,10 @@ def spread_over_lanes(
 
 
 def transposed(lanes: Lanes, pieces: Sequence[SSAValue]) -> list[SSAValue]:
-    """A 16 x 16 value with rows and columns swapped.
+    """Transpose a 16x16 value.
 
-    Four rounds: in that of bit b the rows r and r + b meet, and the lanes l and l ^ b
-    exchange what lies across the diagonal.
+    There are four rounds. In the round of bit b, the rows r and r + b are paired, and
+    the lanes l and l ^ b exchange the elements across the diagonal.
     """
     rows = elements_of(lanes, pieces)
     bit = _HALF
@@ -134,7 +138,7 @@ def transposed(lanes: Lanes, pieces: Sequence[SSAValue]) -> list[SSAValue]:
         low = [row for row in range(LANES) if not row & bit]
         above = collected(lanes, [rows[row] for row in low])
         below = collected(lanes, [rows[row + bit] for row in low])
-        # Of the two a lane keeps one and gives the other one away.
+        # Each lane keeps one of the two elements and sends the other one.
         given = chosen(lanes, is_set, above, below)
         taken = shuffled(lanes, given, partner)
         new_upper = chosen(lanes, is_set, taken, above)
@@ -148,7 +152,7 @@ def transposed(lanes: Lanes, pieces: Sequence[SSAValue]) -> list[SSAValue]:
 
 
 def halved(lanes: Lanes, rows: Sequence[SSAValue], first: int) -> SSAValue:
-    """A of tf32: lane l takes of row l/8 + 2i the column ``first`` + l % 8."""
+    """Return A for tf32: lane l holds column ``first`` + l % 8 of the rows l/8 + 2i."""
     within = lanes.insert(arith.AndiOp(lanes.lane, lanes.constant(_HALF - 1, i32)))
     where = lanes.insert(arith.AddiOp(within, lanes.constant(first, i32)))
     if len(rows) == 1:
@@ -161,10 +165,10 @@ def halved(lanes: Lanes, rows: Sequence[SSAValue], first: int) -> SSAValue:
 
 
 def grouped(lanes: Lanes, old: SSAValue, new: SSAValue, first: int) -> SSAValue:
-    """A of bytes: lane l takes columns 2l and 2l + 1 of ``new``, if it has them.
+    """Return A of bytes: lane l takes columns 2l and 2l + 1, if ``new`` has them.
 
-    ``new`` is a fragment of 16 columns that stands at column ``first``, 0 or 16; other
-    lanes keep what they have.
+    ``new`` is a fragment of 16 columns from column ``first`` on, 0 or 16. The other
+    lanes keep their elements of ``old``.
     """
     double = lanes.insert(arith.ShliOp(lanes.lane, lanes.constant(1, i32)))
     after = lanes.insert(arith.AddiOp(double, lanes.constant(1, i32)))
@@ -177,11 +181,11 @@ def grouped(lanes: Lanes, old: SSAValue, new: SSAValue, first: int) -> SSAValue:
 
 
 _BY_ROWS = (Distribution.SAME, Distribution.COLUMNS)
-"""Where the elements of the pieces are rows."""
+"""The distributions in which each element of a piece is a row."""
 
 
 def extract(lanes: Lanes, op: vector.ExtractOp) -> None:
-    """A row, a block, or one element: then all lanes learn it."""
+    """Extract a row, a block, or one element, which is broadcast to all lanes."""
     shape, position = shape_of(op.source.type), list(op.position)
     pieces, layout = lanes.pieces(op.source), lanes.layout(op.source)
     blocked = len(shape) == (4 if layout.spread is Distribution.PACKED else 3)
@@ -217,7 +221,7 @@ def _element(
 
 
 def insert(lanes: Lanes, op: vector.InsertOp) -> None:
-    """A row in place of another one."""
+    """Replace a row of the destination."""
     row, *rest = op.position
     dest = lanes.layout(op.dest)
     is_row = shape_of(op.dest.type)[1:] == shape_of(op.value.type)
@@ -231,7 +235,7 @@ def insert(lanes: Lanes, op: vector.InsertOp) -> None:
 
 
 def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
-    """Whole rows; one column, which all lanes learn; half of the columns for tf32."""
+    """Extract whole rows, one column (broadcast), or half of the columns for tf32."""
     row, at, *_ = (*op.offsets, 0, 0)
     halves = lanes.halves.get(op.source)
     if halves is not None:
@@ -262,7 +266,7 @@ def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
 
 
 def is_read_in_halves(value: SSAValue) -> bool:
-    """Whether only whole fragments of A of tf32 are taken of it."""
+    """Whether all users extract whole fragments of A for tf32."""
     users = [use.operation for use in value.uses]
     return bool(users) and all(
         isinstance(user, vector.ExtractStridedSliceOp)
@@ -277,7 +281,7 @@ def is_read_in_halves(value: SSAValue) -> bool:
 def _half_loaded(
     lanes: Lanes, op: vector.ExtractStridedSliceOp, halves: Halves, at: int
 ) -> None:
-    """Rows of a matrix that was loaded in halves, or one half of eight."""
+    """Extract rows, or a half of 8 rows, of a matrix that was loaded in halves."""
     if shape_of(op.result.type) != (PIECE, _HALF):
         lanes.halves[op.result] = halves
         return
@@ -287,7 +291,7 @@ def _half_loaded(
 
 
 def insert_slice(lanes: Lanes, op: vector.InsertStridedSliceOp) -> None:
-    """Whole rows; or half of the columns of A of bytes."""
+    """Insert whole rows, or half of the columns of A of bytes."""
     dest, source = lanes.layout(op.dest), lanes.layout(op.value)
     row, at = (*op.offsets, 0)[:2]
     old, new = lanes.pieces(op.dest), lanes.pieces(op.value)
@@ -304,7 +308,7 @@ def insert_slice(lanes: Lanes, op: vector.InsertStridedSliceOp) -> None:
 
 
 def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> None:
-    """Free: rows are repeated in the lane, and a column is in every lane anyway."""
+    """Lower a broadcast, without cost: rows repeat in a lane; lanes share a column."""
     source, result = lanes.layout(op.source), lanes.layout(op.result)
     if result.spread not in _BY_ROWS or source.spread not in _BY_ROWS:
         raise lanes.refuse_value(op.result)
@@ -319,7 +323,7 @@ def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> None:
 
 
 def shape_cast(lanes: Lanes, op: vector.ShapeCastOp | vector.TransposeOp) -> None:
-    """Free where every element stays in its lane."""
+    """Lower a shape cast; it costs nothing if every element stays in its lane."""
     source, result = lanes.layout(op.source), lanes.layout(op.result)
     pieces = lanes.pieces(op.source)
     shapes = (shape_of(op.source.type), shape_of(op.result.type))
@@ -340,7 +344,7 @@ def shape_cast(lanes: Lanes, op: vector.ShapeCastOp | vector.TransposeOp) -> Non
 
 
 def _stays_in_its_lane(source: tuple[int, ...], result: tuple[int, ...]) -> bool:
-    """Whether rows stay rows: ones come and go, or rows or columns are grouped."""
+    """Whether rows stay rows: sizes of 1 may change, rows or columns be grouped."""
     left, right = ([n for n in shape if n != 1] for shape in (source, result))
     if left == right or (
         left[-1:] == right[-1:] == [LANES] and prod(left) == prod(right)
@@ -353,7 +357,7 @@ def _stays_in_its_lane(source: tuple[int, ...], result: tuple[int, ...]) -> bool
 
 
 def from_elements(lanes: Lanes, op: vector.FromElementsOp) -> None:
-    """Lane l has the l-th, or every lane all of them."""
+    """Give lane l the l-th element, or every lane all elements."""
     layout = lanes.layout(op.result)
     elements = [lanes.one(element) for element in op.elements]
     if layout.spread is Distribution.COLUMNS and layout.lengths == (1,):
@@ -365,7 +369,7 @@ def from_elements(lanes: Lanes, op: vector.FromElementsOp) -> None:
 
 
 def shuffle(lanes: Lanes, op: vector.ShuffleOp) -> None:
-    """Elements of two values of 16, each lane one of them."""
+    """Select for each lane one element of two values of 16."""
     spread = {lanes.layout(value).spread for value in op.operands}
     if spread != {Distribution.COLUMNS} or shape_of(op.result.type) != (LANES,):
         raise lanes.refuse_value(op.result)
@@ -374,7 +378,7 @@ def shuffle(lanes: Lanes, op: vector.ShuffleOp) -> None:
 
 
 def bitcast(lanes: Lanes, op: vector.BitcastOp) -> None:
-    """The bits of each lane stay in it."""
+    """Lower a bitcast whose bits all stay in their lanes."""
     source, result = lanes.layout(op.source), lanes.layout(op.result)
     if source.lengths != result.lengths or Distribution.SAME in (
         source.spread,
@@ -386,7 +390,7 @@ def bitcast(lanes: Lanes, op: vector.BitcastOp) -> None:
 
 
 def step(lanes: Lanes, op: vector.StepOp) -> None:
-    """The number of the lane; below 16 elements, all of them."""
+    """Return the number of the lane; a short vector is in every lane as a whole."""
     layout = lanes.layout(op.result)
     if layout.spread is Distribution.COLUMNS:
         lanes.hold(op.result, lanes.lane_index)
@@ -396,7 +400,7 @@ def step(lanes: Lanes, op: vector.StepOp) -> None:
 
 
 def transpose(lanes: Lanes, op: vector.TransposeOp) -> None:
-    """16 x 16 over the lanes; pairs of rows, and one row or column, in each lane."""
+    """Transpose 16x16 across lanes; pairs of rows, one row or column within a lane."""
     shape = shape_of(op.source.type)
     layout = lanes.layout(op.source)
     if op.dims == tuple(range(len(shape))):

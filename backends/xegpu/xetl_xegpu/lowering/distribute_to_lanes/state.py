@@ -1,8 +1,8 @@
-"""What one lane holds of a value, and what is known while a kernel is distributed.
+"""The distribution of values over lanes, and the state of the pass for one kernel.
 
-The type of a value says what a lane holds, nothing else does (the table of
-docs/design/0005-xegpu.md, "Fragments").  A lane holds *pieces*: scalars, or vectors of
-2, 4, 8 elements, as SPIR-V wants them.
+The type of a value alone determines the part that a lane holds (the table of
+docs/design/0005-xegpu.md, "Fragments"). A lane holds *pieces*: scalars, or vectors of
+2, 4 or 8 elements, which SPIR-V has.
 """
 
 from __future__ import annotations
@@ -11,19 +11,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatTF32Type,
-    IndexType,
-    IntegerType,
-    f32,
-    i32,
-)
+from xdsl.dialects.builtin import FloatTF32Type, IndexType, IntegerType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.devices import Device
-from xetl.dialects.base import Index, is_vector
+from xetl.dialects.base import Index, is_number, is_vector
 from xetl.dialects.kernel_attributes import LANES
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
@@ -40,28 +33,28 @@ _PRODUCTS = (DpasOp, vector.ContractOp)
 
 
 class Distribution(Enum):
-    """How the elements of a value lie on the lanes."""
+    """How the elements of a value are distributed over the lanes."""
 
     SAME = auto()
-    """Every lane holds all."""
+    """Every lane holds all elements."""
     COLUMNS = auto()
     """Lane l holds column l, row after row."""
     GROUPS = auto()
-    """Lane l holds f columns, from f*l on, of a row as one integer (A of bytes)."""
+    """Lane l holds f columns of a row, from f*l on, as one integer (A of bytes)."""
     HALVES = auto()
-    """Lane l holds column l % 8 of the rows l / 8 + 2i: tf32, A of a dpas."""
+    """Lane l holds column l % 8 of the rows l / 8 + 2i (A of a dpas of tf32)."""
     PACKED = auto()
-    """Lane l holds column l; rows that are neighbours share 32 bits: B of a dpas."""
+    """Lane l holds column l; neighbouring rows share 32 bits (B of a dpas)."""
 
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """What a lane holds of a value.
+    """The part of a value that a lane holds.
 
     Attributes:
-        spread: which elements.
+        spread: which elements it holds.
         element: the type of an element of a piece.
-        lengths: of the pieces.
+        lengths: the lengths of the pieces.
     """
 
     spread: Distribution
@@ -74,23 +67,18 @@ class LaneLayout:
         return tuple(simt.lanes_type(self.element, length) for length in self.lengths)
 
 
-def is_number(type_: Attribute) -> bool:
-    """Whether values of the type are numbers: no memory, no descriptors."""
-    return isinstance(type_, IntegerType | IndexType | AnyFloat)
-
-
 def lane_element(type_: Attribute) -> Attribute:
-    """The type a lane keeps an element in: all but tf32 as they are."""
+    """Return the type of an element in a lane: f32 for tf32, else the same."""
     return f32 if isinstance(type_, FloatTF32Type) else type_
 
 
 def bits_of(element: Attribute) -> int:
-    """Bits of an element, in a lane and in memory."""
+    """Return the bits of an element, in a lane and in memory."""
     return bit_width(lane_element(element))
 
 
 def pieces(rows: int) -> tuple[int, ...]:
-    """``rows`` elements cut into pieces of at most 8: greedily 8, 4, 2, 1."""
+    """Cut ``rows`` elements greedily into 8, 4, 2, 1; return the lengths."""
     found: list[int] = []
     while rows:
         length = min(PIECE, 1 << (rows.bit_length() - 1))
@@ -100,7 +88,7 @@ def pieces(rows: int) -> tuple[int, ...]:
 
 
 def lane_layout(type_: Attribute) -> LaneLayout | None:
-    """What a lane holds of a value of this type; None: nobody knows."""
+    """Return the part that a lane holds, by type. None: it has no distribution."""
     if not is_vector(type_):
         return (
             LaneLayout(Distribution.SAME, lane_element(type_), (1,))
@@ -146,11 +134,11 @@ class Memory:
     """A memref as a lane sees it.
 
     Attributes:
-        address: of element 0, in bytes, i64.
-        sizes: in elements; numbers where they are known.
-        strides: in elements.
-        element: the type in the text: an i1 takes a byte, a bf16 two.
-        shared: whether it is the workgroup's (SLM).
+        address: the address of element 0 in bytes, i64.
+        sizes: sizes in elements; Python integers if they are static.
+        strides: strides in elements.
+        element: the element type of the memref: an i1 takes one byte, a bf16 two.
+        shared: whether it is the workgroup's memory (SLM).
     """
 
     address: SSAValue
@@ -162,7 +150,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Places:
-    """Scattered places: some memory, and the offset of this lane in elements."""
+    """A scattered descriptor: memory, and the offset of this lane in elements."""
 
     memory: Memory
     offset: SSAValue
@@ -170,14 +158,14 @@ class Places:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix that blocks are taken of.
+    """A matrix in memory, from which blocks are loaded.
 
     Attributes:
-        base: address, i64.
-        width: of a row in bytes, i64.
-        height: rows, i64.
-        pitch: from row to row in bytes, i64.
-        step: from element to element of a row in bytes, i64; None: there are no gaps.
+        base: the address, i64.
+        width: bytes of a row, i64.
+        height: the number of rows, i64.
+        pitch: bytes from row to row, i64.
+        step: bytes from element to element of a row, i64; None: there are no gaps.
     """
 
     base: SSAValue
@@ -189,10 +177,10 @@ class Matrix:
 
 @dataclass(frozen=True)
 class NamedBarrier:
-    """Where some subgroups of a workgroup meet, or all of them.
+    """A barrier of some subgroups of a workgroup, or of all of them.
 
-    ``on_arrival``: some arrive only, so all meet where they arrive; see
-    `named_barriers`.
+    ``on_arrival``: some subgroups arrive but never wait, so all meet at the arrivals;
+    see `named_barriers`.
     """
 
     number: int
@@ -205,9 +193,9 @@ class Halves:
     """Rows of 16 columns, loaded as two blocks of 8 columns; see `Distribution.HALVES`.
 
     Attributes:
-        pieces: of both blocks, one behind the other.
-        rows: of a block.
-        first: the row that they are looked at from.
+        pieces: the pieces of the first block, then those of the second.
+        rows: the rows of a block.
+        first: the first row that this value has of them.
     """
 
     pieces: tuple[SSAValue, ...]
@@ -216,14 +204,16 @@ class Halves:
 
 
 class Lanes(Builder):
-    """The operations of one kernel's lanes, in the making; constants stand at the head.
+    """The builder of a kernel's lane code, with the state of the pass.
+
+    Constants go to the head of the function.
 
     Args:
         entry: the first block of the new function.
-        source: the old function: errors name it.
-        subgroups: how many a workgroup has.
-        device: what the kernel is for.
-        lower: lowers the operations of a block at the current place.
+        source: the old function, which errors name.
+        subgroups: the number of subgroups of a workgroup.
+        device: the device to compile for.
+        lower: lowers the operations of a block at the insertion point.
     """
 
     def __init__(
@@ -245,32 +235,32 @@ class Lanes(Builder):
         self._beside: dict[tuple[SSAValue, str], SSAValue] = {}
         self._held: dict[SSAValue, tuple[SSAValue, ...]] = {}
         self.memories: dict[SSAValue, Memory] = {}
-        """Memrefs, and matrices in the workgroup's memory."""
+        """The memory of memrefs, and of matrices in the workgroup's memory."""
         self.places: dict[SSAValue, Places] = {}
-        """Descriptors of scattered places."""
+        """The values of scattered descriptors."""
         self.matrices: dict[SSAValue, Matrix] = {}
-        """Descriptors of blocks."""
+        """The values of block descriptors."""
         self.moves_by_lanes = NO_BLOCKS in source.attributes
-        """Whether blocks are moved element by element."""
+        """Whether lanes move blocks element by element."""
         self.multiplies = any(isinstance(op, _PRODUCTS) for op in source.walk())
-        """Whether there are products of matrices, which need most registers."""
+        """Whether there are products of matrices, which need most of the registers."""
         self.halves: dict[SSAValue, Halves] = {}
-        """Rows that were loaded as A of tf32 wants them."""
+        """Values that were loaded in the layout of A of tf32."""
         self.barriers: dict[SSAValue, NamedBarrier] = {}
         """Named barriers."""
         self.local_bytes = 0
-        """Of the workgroup's memory, used so far."""
+        """Bytes of the workgroup's memory that are used so far."""
 
     # Where operations go ------------------------------------------------------------
 
     def finish(self) -> None:
-        """Put the constants ahead of all."""
+        """Move the constants to the head of the function."""
         move_before(self._head.point.block.ops, next(iter(self.entry.ops)))
 
     def beside(
         self, value: SSAValue, key: str, make: Callable[[], SSAValue]
     ) -> SSAValue:
-        """What is made of a value, once: right behind the value, outside of loops."""
+        """Return what ``make`` computes of a value: once, right after the value."""
         known = self._beside.get((value, key))
         if known is None:
             with self.at(Builder.after(value).point):
@@ -280,25 +270,25 @@ class Lanes(Builder):
     # What a lane holds --------------------------------------------------------------
 
     def hold(self, value: SSAValue, *pieces: SSAValue) -> None:
-        """Say what a lane holds of ``value``."""
+        """Set the pieces of ``value`` that a lane holds."""
         self._held[value] = pieces
 
     def pieces(self, value: SSAValue) -> tuple[SSAValue, ...]:
-        """What a lane holds of ``value``."""
+        """Return the pieces of ``value`` that a lane holds."""
         found = self._held.get(value)
         if found is None:
             raise self.refuse_value(value)
         return found
 
     def one(self, value: SSAValue) -> SSAValue:
-        """What a lane holds, where it is one piece."""
+        """Return the only piece of ``value``; raise an error if there are several."""
         found = self.pieces(value)
         if len(found) != 1:
             raise self.refuse_value(value)
         return found[0]
 
     def layout(self, value: SSAValue) -> LaneLayout:
-        """What a lane holds of a value of this type."""
+        """Return the layout of a value; raise an error if it has none."""
         found = lane_layout(value.type)
         if found is None:
             raise self.refuse_value(value)
@@ -307,27 +297,27 @@ class Lanes(Builder):
     # Control flow, see `xetl.ir.conversion` ------------------------------------------
 
     def carried(self, value: SSAValue, op: Operation) -> Carried:
-        """A loop or a branch carries what a lane holds of a value."""
+        """Return how a loop or a branch carries the pieces of a value."""
         types = self.layout(value).types
         return Carried(types, self.pieces, lambda old, new: self.hold(old, *new))
 
     @property
     def emit(self) -> Lanes:
-        """What adds operations."""
+        """The builder: this object."""
         return self
 
     def converted(self, value: SSAValue) -> SSAValue:
-        """What stands for a number."""
+        """Return the scalar of the new function for a number."""
         return self.one(value)
 
     def convert(self, block: Block) -> None:
-        """Lower the operations of a block at the current place."""
+        """Lower the operations of a block at the insertion point."""
         self._lower(self, block)
 
     # Constants, at the head ---------------------------------------------------------
 
     def constant(self, number: float, type_: Attribute) -> SSAValue:
-        """A number, or a vector of it, made once."""
+        """Return a constant, a number or a vector of it, which is shared."""
         key = (repr(number), type_)
         known = self._constants.get(key)
         if known is None:
@@ -335,22 +325,22 @@ class Lanes(Builder):
         return known
 
     def index(self, index: Index) -> SSAValue:
-        """A value of type `index`."""
+        """Return an index as a value of type `index`."""
         return self.constant(index, IndexType()) if isinstance(index, int) else index
 
     @property
     def lane(self) -> SSAValue:
-        """The number of this lane, i32."""
+        """The id of this lane, i32."""
         return self.of_lane("lane", lambda head: head.insert(simt.LaneIdOp()))
 
     @property
     def lane_index(self) -> SSAValue:
-        """The number of this lane, `index`."""
+        """The id of this lane, `index`."""
         cast = arith.IndexCastOp
         return self.of_lane("index", lambda b: b.insert(cast(self.lane, IndexType())))
 
     def is_lane_bit(self, bit: int) -> SSAValue:
-        """Whether this bit of the lane's number is set, i1."""
+        """Return whether this bit of the lane's id is set, i1."""
 
         def compare(head: Builder) -> SSAValue:
             mask, zero = (head.constant(number, i32) for number in (bit, 0))
@@ -366,7 +356,7 @@ class Lanes(Builder):
         )
 
     def of_lane(self, key: Hashable, make: Callable[[Builder], SSAValue]) -> SSAValue:
-        """What follows from the number of the lane alone, made once."""
+        """Return a value that depends on the lane's id only; it is shared."""
         known = self._constants.get((key,))
         if known is None:
             known = self._constants[(key,)] = make(self._head)
@@ -375,11 +365,11 @@ class Lanes(Builder):
     # Refusing -----------------------------------------------------------------------
 
     def refuse(self, op: Operation, message: str, help: str) -> XetlError:
-        """The error that this operation has no form for lanes."""
+        """Return the error that this operation cannot be lowered to lanes."""
         return refusal(op, message, help)
 
     def refuse_value(self, value: SSAValue) -> XetlError:
-        """The error that nobody knows what a lane holds of ``value``."""
+        """Return the error that ``value`` has no distribution over the lanes."""
         owner = value.owner
         op = owner if isinstance(owner, Operation) else self.source
         if not is_vector(value.type):

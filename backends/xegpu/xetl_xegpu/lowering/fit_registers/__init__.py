@@ -1,19 +1,20 @@
 """fit-registers: order operations around products so that they fit the registers.
 
-*What*: where more is in use at once than a thread has registers, loads and what is
-computed move down to right before the first that needs them, and products change places
-so that what they read is read for the last time soon. If no order fits, messages that
-bring many rows are cut in two.
-*Why*: what does not fit is spilled to memory; Intel's compiler moves operations, too,
-but not so far. [measured] ocloc 26.27, pvc: attention of f32 with heads of 128, 11 KB
-of a thread before, none now; a GEMM of f32, 64x32 a subgroup, 10.7 KB and none.
-*How*: some orders are tried, first those that are most like the one there is; the first
-that fits is taken, else the one that needs least. What is in use is estimated
-(`graph.Registers`); a few registers are left for what the estimate does not see.
-A kernel that needs too many all the same is marked (`simt.SPILLS`).
-*Left alone*: blocks that fit, for there a load had better be early; those of which no
-order comes near to fitting; blocks without products (`order-by-use`); the order of
-whatever writes memory or waits, and of loads beside it.
+*What*: if the live values of a block need more registers than a thread has, loads and
+computations move down to right before their first use, and products are reordered so
+that the live ranges of their operands end early. If no order fits, loads of many rows
+are split in two.
+*Why*: values that do not fit are spilled to memory. Intel's compiler moves operations,
+too, but not so far. [measured] ocloc 26.27, pvc, spilled bytes of a thread: attention
+of f32 with heads of 128, 11 KB before, none now; a GEMM of f32, 64x32 a subgroup,
+10.7 KB and none.
+*How*: several orders are tried, those nearest to the present order first. The first
+order that fits is taken, or else the one that needs the fewest registers. The need is
+an estimate (`graph.Registers`); some registers are left for what it does not count.
+A kernel that still needs too many is marked (`simt.SPILLS`).
+*Left alone*: blocks that fit, because loads should be early there; blocks in which no
+order comes near to fitting; blocks without products (`order-by-use`). Operations that
+write memory or wait keep their order, also with respect to loads.
 
 Before: ``%a0 = load; %a1 = load; %b0 = load; %b1 = load; dpas %a0, %b0; dpas %a1, %b1``
 After:  ``%a0 = load; %b0 = load; dpas %a0, %b0; %a1 = load; %b1 = load; dpas %a1, %b1``
@@ -41,12 +42,12 @@ from xetl_xegpu.simt.block_ops import PIECE
 
 
 class Line:
-    """A line that grows at its end.
+    """An order of operations in the making, with its need of registers.
 
     Attributes:
-        numbers: of the operations in it.
-        live: bytes of a lane that are in use at its end.
-        most: and at most, so far.
+        numbers: the numbers of the operations so far.
+        live: bytes of a lane that are live at the end.
+        most: the most bytes that were live at one time.
     """
 
     def __init__(self, graph: Graph, registers: Registers) -> None:
@@ -55,18 +56,18 @@ class Line:
         self._placed = [False] * len(graph.ops)
         self._bits = 0
         self._readers = Counter(root for reads in graph.reads for root in reads)
-        # What comes from further out lives all through the block: it may be a loop.
+        # Values from outside are live in the whole block, which may be a loop body.
         given = [r for r in self._readers if r not in graph.own]
         given += [each for each in graph.block.args if each in self._readers]
         self.live = self.most = sum(map(registers.bytes_of, given))
 
     @property
     def operations(self) -> list[Operation]:
-        """What stands in it."""
+        """The operations so far."""
         return [self._graph.ops[number] for number in self.numbers]
 
     def place(self, number: int) -> None:
-        """Append an operation and all that it needs and is not there yet."""
+        """Append an operation, after its needs that are not placed yet."""
         for each in self._missing(number):
             self._placed[each] = True
             self._bits |= 1 << each
@@ -75,7 +76,7 @@ class Line:
             self.most = max(self.most, at_once)
 
     def tried(self, number: int) -> tuple[int, int]:
-        """What would be in use at most, and at the end, if this were placed."""
+        """Return the most live bytes, and those at the end, if this were placed."""
         missing = self._missing(number)
         touched = {root for each in missing for root in self._graph.reads[each]}
         readers = Counter({root: self._readers[root] for root in touched})
@@ -86,14 +87,14 @@ class Line:
         return most, live
 
     def is_ready(self, anchor: int) -> bool:
-        """Whether no other anchor must stand before it."""
+        """Whether all anchors that must precede this one are placed."""
         before = self._graph.anchors_before[anchor]
         return not before & ~self._bits
 
     def _step(
         self, number: int, live: int, readers: Counter[SSAValue]
     ) -> tuple[int, int]:
-        """What is in use behind an operation, and at once while it runs."""
+        """Return the live bytes after an operation, and the most while it runs."""
         graph, size = self._graph, self._held.bytes_of
         made = sum(size(r) for r in graph.makes[number] if self._begins(r, number))
         dying = 0
@@ -101,21 +102,21 @@ class Line:
             readers[root] -= 1
             if not readers[root] and root in graph.own:
                 dying += size(root)
-        # A result may take the place of what is read for the last time.
+        # A result may take the registers of operands that are read for the last time.
         return live + made - dying, live + max(0, made - dying)
 
     def _begins(self, root: SSAValue, number: int) -> bool:
         return root.owner is self._graph.ops[number] and root in self._readers
 
     def _missing(self, number: int) -> list[int]:
-        """What is needed and not there yet, each behind what it needs itself."""
+        """Return an operation and its unplaced needs, in a topological order."""
         if self._placed[number]:
             return []
         return behind_needs(number, self._graph.needs, self._placed.__getitem__)
 
 
 def line_of(graph: Graph, registers: Registers, numbers: Iterable[int]) -> Line:
-    """Operations in this order, each behind what it needs."""
+    """Return the line of operations in this order, each after its needs."""
     line = Line(graph, registers)
     for number in numbers:
         line.place(number)
@@ -123,13 +124,13 @@ def line_of(graph: Graph, registers: Registers, numbers: Iterable[int]) -> Line:
 
 
 _WINDOW = 64
-"""Anchors that are looked at to find the next one."""
+"""The most anchors that are examined to find the next one."""
 
 _A, _B = 0, 1
 
 
 def lines(graph: Graph, registers: Registers, budget: int) -> Iterator[Line]:
-    """Some lines, those first that differ least from the one there is.
+    """Yield some lines, those nearest to the present order first.
 
     Args:
         budget: bytes of a lane.
@@ -142,9 +143,10 @@ def lines(graph: Graph, registers: Registers, budget: int) -> Iterator[Line]:
 
 
 def _by_loads(graph: Graph, side: int) -> list[int]:
-    """Products that read from one load next to each other, nest by nest.
+    """Order anchors so that products with operands of one load are adjacent.
 
-    A nest are products of which none multiplies what another one gave.
+    This is done nest by nest. No product of a nest multiplies the result of another
+    product of the nest.
     """
     ordered: list[int] = []
     nest: list[int] = []
@@ -175,14 +177,14 @@ def _grouped(graph: Graph, nest: list[int], side: int) -> list[int]:
 
 
 def _load_behind(graph: Graph, product: int, side: int) -> int:
-    """The first load that a side of a product comes from; -1: none of this block."""
+    """Return the first load that an operand depends on; -1: none in this block."""
     behind = graph.behind(graph.ops[product].operands[side])
     loads = (simt.BlockLoadOp, simt.LoadOp)
     return min((n for n in behind if isinstance(graph.ops[n], loads)), default=-1)
 
 
 def _within(graph: Graph, registers: Registers, budget: int) -> Line:
-    """The order there is, as long as the registers last; else what frees most."""
+    """Keep the present order while it fits; else place the anchor that needs least."""
     line, left = Line(graph, registers), list(graph.anchors)
     while left:
         best, least = left[0], None
@@ -201,29 +203,31 @@ def _within(graph: Graph, registers: Registers, budget: int) -> Line:
 
 
 _ENOUGH: dict[type[Operation], int] = {simt.DpasOp: 24, simt.LaneProductOp: 40}
-"""Registers that must be left as it stands; [measured] with as many, nothing spills."""
+"""Registers that the present order must leave. [measured] Then nothing spills."""
 
 _OF_PAYLOADS = 12
-"""Registers more beside reductions, where messages keep payloads (`emit.payloads`): of
-eight prefetches and four loads.  [measured] attention of f16, 16 rows by 32 keys,
-D = 64, pvc: as it stands 832 bytes are spilled by them, in another order none.
+"""More registers for blocks with reductions, in which messages keep payloads
+(`emit.payloads`) of eight prefetches and four loads. [measured] attention of f16, 16
+rows by 32 keys, D = 64, pvc: they spill 832 bytes in the present order, none in
+another.
 """
 
 _SPARE = 64
-"""Registers to leave where an order is chosen: for addresses, descriptions of messages,
-and gaps.  [measured] with 48 some GEMMs of f32 still spill a KB."""
+"""Registers that a new order must leave, for addresses, descriptors of messages and
+gaps. [measured] with 48 some GEMMs of f32 still spill a KB."""
 
 _UNCUT = {_ENOUGH[simt.DpasOp]: 0}
-"""Registers that must be left so that no message is cut, by `_ENOUGH`. [measured]
+"""Registers that an order must leave so that no load is split, by `_ENOUGH`. [measured]
 attention, 16 rows by 64 keys, D = 64: the best order leaves 12, and nothing spills; a
-step takes 737 instructions with messages cut, 694 without."""
+step takes 737 instructions with split loads, 694 without."""
 
 _BEYOND = 32
-"""Registers more than there are with which no order helps.  [measured] products of f64
-that need 320 or more spill more bytes in another order; with 268 all still fit."""
+"""If the need exceeds the register file by more than this, no order helps. [measured]
+products of f64 that need 320 or more spill more bytes in another order; with 268 all
+still fit."""
 
 _SMALLER = (64, 32)
-"""Bytes that a load brings a lane at most where it is cut: 16 registers, then 8."""
+"""The most bytes of a lane that a split load has: 16 registers, then 8."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +245,7 @@ class FitRegistersPass(Pass):
 
 
 def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
-    """Bring a block into the order that needs least, if it needs too much."""
+    """Reorder a block if it needs too many registers."""
     enough = max((_ENOUGH.get(type(op), 0) for op in block.ops), default=0)
     if not enough:
         return  # no product
@@ -251,7 +255,7 @@ def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
     by_lanes = any(isinstance(op, simt.BlockLoadOp) and op.by_lanes for op in block.ops)
     if by_lanes:
         if device.emulated:
-            return  # a function moves such a block, in registers of its own
+            return  # a function with registers of its own moves such a block
         enough = cut = spare
     registers = Registers(kernel)
     graph = Graph(block, registers)
@@ -271,19 +275,19 @@ def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
 
 
 def _bytes(device: Device, spare: int) -> int:
-    """What a lane has for values, in bytes, if some registers are left."""
+    """Return the bytes of a lane for values if ``spare`` registers are left free."""
     registers = max(device.registers) - spare
     return registers * device.register_bytes // device.subgroup_size
 
 
 def _best(graph: Graph, registers: Registers, budget: int) -> Line:
-    """The first line that fits, else the one that needs least."""
+    """Return the first line that fits, or else the one that needs least."""
     found: list[Line] = []
     for line in lines(graph, registers, budget):
         found.append(line)
         if line.most <= budget:
             break
-    # Of equals the last: it deviates from the order there was latest.
+    # Of equal lines take the last: it follows the present order longest.
     return min(reversed(found), key=lambda line: line.most)
 
 
@@ -291,7 +295,7 @@ _LEAST_ROWS = 8
 
 
 def halve_loads(block: Block, most: int) -> bool:
-    """Cut the loads of a block that bring a lane more than ``most`` bytes.
+    """Split the loads of a block that have more than ``most`` bytes of a lane.
 
     Returns:
         Whether there were such loads.
@@ -307,7 +311,7 @@ def halve_loads(block: Block, most: int) -> bool:
 
 
 def _is_large(shape: simt.BlockShape, most: int) -> bool:
-    """Whether it is to be cut, and each half of a block has whole pieces."""
+    """Whether a load is to be split, and each half of a block has whole pieces."""
     if shape.items * shape.item_bits // 8 <= most or shape.mode == "transpose":
         return False
     half = shape.items // shape.count // 2

@@ -1,4 +1,4 @@
-"""What must stand before what in a block, and which registers its values take."""
+"""The dependences of a block's operations, and the registers of their values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
 from xetl.analysis.memory import is_pure
 from xetl.dialects.upstream import arith, vector
+from xetl.worklist import Worklist
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.register_need import bytes_of, values_of_lanes
 
@@ -16,7 +17,7 @@ from xetl_xegpu.lowering.register_need import bytes_of, values_of_lanes
 def behind_needs(
     end: int, needs: Sequence[Sequence[int]], is_placed: Callable[[int], bool]
 ) -> list[int]:
-    """An operation and what it needs and is not placed, each behind its own needs."""
+    """Return an operation and its unplaced needs, in a topological order."""
     found: list[int] = []
     seen, open_ = {end}, [(end, iter(needs[end]))]
     while open_:
@@ -44,14 +45,14 @@ class Registers:
         self._bytes: dict[SSAValue, int] = {}
 
     def root_of(self, value: SSAValue) -> SSAValue:
-        """The value whose registers this one shares; itself, if it has its own."""
+        """Return the value whose registers this one shares; itself if none."""
         found = self._roots.get(value)
         if found is None:
             found = self._roots[value] = self._root_of(value)
         return found
 
     def bytes_of(self, root: SSAValue) -> int:
-        """What a value takes with all that share its registers."""
+        """Return the bytes of a value and of all that share its registers."""
         found = self._bytes.get(root)
         if found is None:
             together = [root]
@@ -71,19 +72,20 @@ class Registers:
 
 
 class Graph:
-    """The operations of a block by their numbers, as they stand now.
+    """The dependence graph of a block; operations have numbers in the present order.
 
-    Reads may go past reads, and past prefetches; what writes, waits or is unknown keeps
-    its place among all that touches memory.
+    Reads may move past reads and prefetches. Operations that write, wait or are unknown
+    keep their place among all operations that touch memory.
 
     Attributes:
-        needs: for each, the numbers of those that must stand before it.
-        reads: for each, what it reads, as registers (`Registers.root_of`).
-        makes: for each, the registers of its results.
-        anchors: numbers of those that are put in an order: products, effects, what
-            makes a value that the block hands on, and its end.
-        own: registers of values that begin to live in the block.
-        anchors_before: for each, the anchors that must stand before it: a bit each.
+        needs: for each operation, the numbers of those that must precede it.
+        reads: for each operation, the registers of its operands (`Registers.root_of`).
+        makes: for each operation, the registers of its results.
+        anchors: numbers of the operations that a line orders: products, operations with
+            effects, those whose result the terminator takes, and the terminator.
+        own: registers of values that are defined in the block.
+        anchors_before: for each operation, a bit set of the anchors that must precede
+            it.
     """
 
     def __init__(self, block: Block, registers: Registers) -> None:
@@ -110,16 +112,12 @@ class Graph:
         self.anchors_before = list(self._anchors_before())
 
     def behind(self, value: SSAValue) -> Iterator[int]:
-        """The operations of the block that a value is computed of, in no order."""
-        seen: set[int] = set()
-        waiting = [self.number.get(value.owner)] if _is_made(value) else []
-        while waiting:
-            at = waiting.pop()
-            if at is None or at in seen:
-                continue
-            seen.add(at)
-            yield at
-            waiting += self.needs[at]
+        """Yield the operations of the block that a value depends on, in no order."""
+        waiting = Worklist([self.number.get(value.owner)] if _is_made(value) else [])
+        for at in waiting:
+            if at is not None:
+                yield at
+                waiting += self.needs[at]
 
     def _needs(self) -> Iterator[Sequence[int]]:
         last, reads = None, list[int]()
@@ -147,7 +145,7 @@ class Graph:
 
 
 def _operands(op: Operation) -> Iterator[SSAValue]:
-    """What it and the operations in its regions read."""
+    """Yield the operands of an operation and of those in its regions."""
     for inner in op.walk():
         yield from inner.operands
 
@@ -163,5 +161,5 @@ def _only_reads(op: Operation) -> bool:
 
 
 def _may_wait(op: Operation) -> bool:
-    """Whether it may stand right before the first that needs it."""
+    """Whether an operation may move down to right before its first use."""
     return (is_pure(op) or _only_reads(op)) and not op.has_trait(IsTerminator)

@@ -1,0 +1,81 @@
+"""Many rows of a few elements: running sums, and the places of extremes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from xetl import ops
+from xetl.ops.rows.reductions import cumsum_backward
+
+COLUMNS = [1, 2, 3, 8, 9, 16, 24, 25]
+ROWS = [1, 7, 16, 1013]
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int32, torch.int64]
+LAYOUTS = {
+    "whole": lambda x: x,
+    "every second row": lambda x: x[::2],
+    "a part of rows": lambda x: x.repeat(1, 2)[:, 1 : x.shape[1] + 1],
+    "columns": lambda x: x.T.contiguous().T,
+    "three dimensions": lambda x: x[:, None, :].expand(-1, 2, -1),
+    "backwards": lambda x: x.flip(0),
+}
+
+
+def numbers(rows: int, columns: int, dtype: Any) -> Any:
+    """Small integers, whose sums are exact, in no order."""
+    x = torch.randint(-9, 9, (rows, columns))
+    return x.to(dtype)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_running_sums(dtype: Any, layout: str) -> None:
+    for columns in COLUMNS:
+        for rows in ROWS:
+            x = LAYOUTS[layout](numbers(rows, columns, dtype))
+            wanted = torch.cumsum(x, -1)
+            for _ in range(3):
+                assert torch.equal(ops.cumsum(x, -1), wanted)
+            back = cumsum_backward(x, -1, None)
+            assert torch.equal(back, wanted[..., -1:] - wanted + x)
+            out = torch.empty((*x.shape, 2), dtype=wanted.dtype)[..., 0]
+            assert torch.equal(ops.cumsum(x, -1, out=out), wanted)
+            if layout == "whole" and dtype == wanted.dtype:
+                assert torch.equal(ops.cumsum(x, -1, out=x), wanted)
+                assert torch.equal(x, wanted)
+
+
+def test_running_sums_of_one_row_keep_to_it() -> None:
+    for columns in (3, 8):
+        x = torch.ones(100, columns)
+        x[::3, 1], x[1::3, 0] = float("nan"), float("inf")
+        torch.testing.assert_close(
+            ops.cumsum(x, 1), torch.cumsum(x, 1), equal_nan=True, rtol=0, atol=0
+        )
+        y = torch.randn(9, columns, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda a: ops.cumsum(a, 1), (y,))
+    assert ops.cumsum(torch.ones(0, 3), 1).shape == (0, 3)
+    assert ops.cumsum(torch.ones(3, 0), 1).shape == (3, 0)
+    assert ops.cumsum(torch.tensor(3.0), 0) == 3
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.int8])
+def test_extremes(dtype: Any, layout: str) -> None:
+    for columns in COLUMNS:
+        for rows in ROWS:
+            x = numbers(rows, columns, dtype)
+            if dtype.is_floating_point:
+                x[rows // 2, columns // 2] = float("nan")
+                x[rows // 3] = float("-inf")
+            x = LAYOUTS[layout](x)
+            # torch says which of equal numbers is first only of the place alone.
+            for pair, place in ((ops.max, torch.argmax), (ops.min, torch.argmin)):
+                wanted = place(x, -1, keepdim=True)
+                values, places = pair(x, -1, True)
+                assert torch.equal(places, wanted)
+                there = torch.gather(x, -1, wanted)
+                torch.testing.assert_close(values, there, equal_nan=True)

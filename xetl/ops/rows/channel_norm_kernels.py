@@ -1,0 +1,270 @@
+"""The kernels behind ``group_norm``, ``batch_norm`` and their derivatives."""
+
+from __future__ import annotations
+
+from xetl import xetile
+from xetl.ops.matrices import put, take
+from xetl.xetile import Array, Vector, constexpr
+
+
+@xetile.function
+def piece(x: Array, row: int, column: int, ACC: constexpr, WIDTH: constexpr) -> Vector:
+    """Load WIDTH columns of a row, as (1, WIDTH)."""
+    return take(x, [row, column], (1, WIDTH), ACC)
+
+
+@xetile.function
+def mean_of(x: Array, row: int, ACC: constexpr, WIDTH: constexpr) -> Vector:
+    """Return the mean of a row, (1, 1)."""
+    total = xetile.zeros((1, WIDTH), ACC)
+    for column in range(0, x.shape[1], WIDTH):
+        total = total + piece(x, row, column, ACC, WIDTH)
+    return total.sum(1, keepdims=True) / x.shape[1]
+
+
+@xetile.function
+def moments(
+    x: Array, row: int, eps: float, ACC: constexpr, WIDTH: constexpr
+) -> tuple[Vector, Vector]:
+    """Return the mean of a row, and 1 / sqrt(variance + eps), both (1, 1)."""
+    n, mean = x.shape[1], mean_of(x, row, ACC, WIDTH)
+    total = xetile.zeros((1, WIDTH), ACC)
+    whole = n // WIDTH * WIDTH
+    for column in range(0, whole, WIDTH):
+        d = piece(x, row, column, ACC, WIDTH) - mean
+        total = total + d * d
+    if whole < n:
+        d = piece(x, row, whole, ACC, WIDTH) - mean
+        # Columns beyond the row are loaded as 0, which differs from the mean.
+        d = xetile.where(xetile.arange(WIDTH)[None, :] < n - whole, d, 0.0)
+        total = total + d * d
+    variance = total.sum(1, keepdims=True) / n
+    return mean, xetile.rsqrt(variance + eps)
+
+
+@xetile.kernel
+def group_norm_rows(
+    x: Array,
+    groups: Array,
+    weight: Array | None,
+    bias: Array | None,
+    out: Array,
+    eps: float,
+    CHANNELS: constexpr,
+    GROUPS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` of each group.
+
+    Args:
+        x: (groups of all samples * CHANNELS, n).
+        groups: the same elements, (groups of all samples, CHANNELS * n).
+        weight: (GROUPS * CHANNELS,) or None.
+        bias: the same.
+        out: as ``x``.
+        CHANNELS: rows of a group.
+        GROUPS: groups of a sample.
+        ACC: the dtype of the computation.
+        WIDTH: columns of a piece.
+    """
+    group = xetile.program_id(0)
+    first, channel = group * CHANNELS, group % GROUPS * CHANNELS
+    mean, r = moments(groups, group, eps, ACC, WIDTH)
+    for i in range(0, CHANNELS):
+        factor = r
+        if weight is not None:
+            factor = r * weight[channel + i].to(ACC)
+        shift = -mean * factor
+        if bias is not None:
+            shift = shift + bias[channel + i].to(ACC)
+        for column in range(0, x.shape[1], WIDTH):
+            y = piece(x, first + i, column, ACC, WIDTH) * factor + shift
+            put(y, out, [first + i, column])
+
+
+@xetile.kernel
+def group_norm_backward_rows(
+    grad: Array,
+    x: Array,
+    groups: Array,
+    weight: Array | None,
+    out: Array,
+    by_weight: Array,
+    by_bias: Array,
+    eps: float,
+    CHANNELS: constexpr,
+    GROUPS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+    WIDE: constexpr,
+) -> None:
+    """The gradient of x in each group, and each row's part of those of weight and bias.
+
+    With h = (x - mean) / sqrt(variance + eps) and g = grad * weight, the gradient of x
+    is ``(g - mean(g) - h * mean(g * h)) / sqrt(variance + eps)``. ``by_weight`` and
+    ``by_bias`` are (rows of x, 1); for the other arguments see `group_norm_rows`.
+    """
+    group = xetile.program_id(0)
+    first, channel, n = group * CHANNELS, group % GROUPS * CHANNELS, x.shape[1]
+    mean, r = moments(groups, group, eps, ACC, WIDTH)
+    both, alone = xetile.zeros((1, 1), ACC), xetile.zeros((1, 1), ACC)
+    for i in range(0, CHANNELS):
+        weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
+        for column in range(0, n, WIDTH):
+            g = piece(grad, first + i, column, ACC, WIDTH)
+            h = piece(x, first + i, column, ACC, WIDTH) - mean
+            weights, biases = weights + g * h, biases + g
+        dw, db = r * weights.sum(1, keepdims=True), biases.sum(1, keepdims=True)
+        put(dw, by_weight, [first + i, 0])
+        put(db, by_bias, [first + i, 0])
+        if weight is not None:
+            dw = dw * weight[channel + i].to(ACC)
+            db = db * weight[channel + i].to(ACC)
+        both, alone = both + dw, alone + db
+    slope, shift = both * r * r / (CHANNELS * n), alone * r / (CHANNELS * n)
+    for i in range(0, CHANNELS):
+        factor = r
+        if weight is not None:
+            factor = r * weight[channel + i].to(ACC)
+        for column in range(0, n, WIDE):
+            v = piece(x, first + i, column, ACC, WIDE) - mean
+            g = piece(grad, first + i, column, ACC, WIDE)
+            put(g * factor - (v * slope + shift), out, [first + i, column])
+
+
+@xetile.kernel
+def batch_norm_rows(
+    x: Array,
+    mean: Array,
+    variance: Array,
+    weight: Array | None,
+    bias: Array | None,
+    out: Array,
+    eps: float,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` of each channel.
+
+    ``x`` and ``out`` are (samples, channels, n), the other arrays are (channels,).
+    """
+    channel, sample = xetile.program_id(0), xetile.program_id(1)
+    source, to = x[sample], out[sample]
+    factor = xetile.rsqrt(variance[channel].to(ACC) + eps)
+    if weight is not None:
+        factor = factor * weight[channel].to(ACC)
+    shift = -mean[channel].to(ACC) * factor
+    if bias is not None:
+        shift = shift + bias[channel].to(ACC)
+    for column in range(0, source.shape[1], WIDTH):
+        y = piece(source, channel, column, ACC, WIDTH) * factor + shift
+        put(y, to, [channel, column])
+
+
+@xetile.function
+def of_channels(
+    x: Array, column: int, ACC: constexpr, WIDTH: constexpr, CHANNELS: constexpr
+) -> Vector:
+    """Load the numbers of x for the channels of some columns; see `batch_norm_columns`.
+
+    With CHANNELS, the channel of column i is ``i % CHANNELS``.
+    """
+    if CHANNELS is None:
+        return piece(x, 0, column, ACC, WIDTH)
+    at = xetile.init_tile(x, [xetile.arange(WIDTH) % CHANNELS])
+    return xetile.load_gather(at).to(ACC)[None, :]
+
+
+@xetile.kernel
+def batch_norm_columns(
+    x: Array,
+    mean: Array,
+    variance: Array,
+    weight: Array | None,
+    bias: Array | None,
+    out: Array,
+    eps: float,
+    ACC: constexpr,
+    ROWS: constexpr,
+    WIDTH: constexpr,
+    CHANNELS: constexpr = None,
+) -> None:
+    """`batch_norm_rows` with channels as columns: x and out are (samples, channels).
+
+    If CHANNELS is given, a row of x holds several samples, each of CHANNELS columns,
+    and the columns of a program begin with a whole sample.
+    """
+    column, first = xetile.program_id(0) * WIDTH, xetile.program_id(1) * ROWS
+    factor = xetile.rsqrt(of_channels(variance, column, ACC, WIDTH, CHANNELS) + eps)
+    if weight is not None:
+        factor = factor * of_channels(weight, column, ACC, WIDTH, CHANNELS)
+    shift = -of_channels(mean, column, ACC, WIDTH, CHANNELS) * factor
+    if bias is not None:
+        shift = shift + of_channels(bias, column, ACC, WIDTH, CHANNELS)
+    for row in range(first, min(first + ROWS, x.shape[0])):
+        y = piece(x, row, column, ACC, WIDTH) * factor + shift
+        put(y, out, [row, column])
+
+
+@xetile.kernel
+def batch_norm_backward_rows(
+    grad: Array,
+    x: Array,
+    mean: Array,
+    variance: Array,
+    weight: Array | None,
+    out: Array,
+    by_weight: Array,
+    by_bias: Array,
+    eps: float,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The gradient of x, and each sample's part of those of weight and bias.
+
+    See `batch_norm_rows`; ``by_weight`` and ``by_bias`` are (samples, channels).
+    """
+    channel, sample = xetile.program_id(0), xetile.program_id(1)
+    source, given, to = x[sample], grad[sample], out[sample]
+    middle = mean[channel].to(ACC)
+    r = xetile.rsqrt(variance[channel].to(ACC) + eps)
+    factor = r if weight is None else r * weight[channel].to(ACC)
+    weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
+    for column in range(0, source.shape[1], WIDTH):
+        g = piece(given, channel, column, ACC, WIDTH)
+        d = piece(source, channel, column, ACC, WIDTH) - middle
+        weights, biases = weights + g * d, biases + g
+        put(g * factor, to, [channel, column])
+    put(r * weights.sum(1, keepdims=True), by_weight, [sample, channel])
+    put(biases.sum(1, keepdims=True), by_bias, [sample, channel])
+
+
+@xetile.kernel
+def batch_norm_backward_columns(
+    grad: Array,
+    x: Array,
+    mean: Array,
+    variance: Array,
+    weight: Array | None,
+    out: Array,
+    by_weight: Array,
+    by_bias: Array,
+    eps: float,
+    ACC: constexpr,
+    ROWS: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """`batch_norm_backward_rows` with channels as columns; a part has ROWS samples."""
+    column, block = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    middle = piece(mean, 0, column, ACC, WIDTH)
+    r = xetile.rsqrt(piece(variance, 0, column, ACC, WIDTH) + eps)
+    factor = r if weight is None else r * piece(weight, 0, column, ACC, WIDTH)
+    weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
+    for row in range(block * ROWS, min(block * ROWS + ROWS, x.shape[0])):
+        g = piece(grad, row, column, ACC, WIDTH)
+        d = piece(x, row, column, ACC, WIDTH) - middle
+        weights, biases = weights + g * d, biases + g
+        put(g * factor, out, [row, column])
+    put(r * weights, by_weight, [block, column])
+    put(biases, by_bias, [block, column])
