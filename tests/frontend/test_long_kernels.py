@@ -25,6 +25,13 @@ def squares(n):
     return LOAD + "v = (v + v) * 0.5\n" * (n // 3) + STORE
 
 
+def of_a_product(n):
+    """The same, of a product."""
+    product = "v = v[None, :] @ (v[:, None] * v[None, :])\n"
+    store = "xetile.store_tile(v, xetile.init_tile(Y, [0, 0], (1, 16)))\n"
+    return LOAD + product + "v = (v + v) * 0.5\n" * (n // 3) + store
+
+
 def terms(n):
     return LOAD + "v = v" + " + 1" * n + "\n" + STORE
 
@@ -77,8 +84,8 @@ def stores(n):
 
 
 PROGRAMS = [lines, squares, terms, signs, attributes, negations, parentheses, calls]
-PROGRAMS += [numbers, moves, indices]
-LINEAR = [lines, squares, terms, numbers, moves, indices, stores]
+PROGRAMS += [of_a_product, numbers, moves, indices]
+LINEAR = [lines, squares, of_a_product, terms, numbers, moves, indices, stores]
 
 
 def kernel_of(body):

@@ -316,8 +316,8 @@ def demanded_extent(value: SSAValue, before: Operation, build: Builder) -> Deman
     elements inside its matrix. All other operations read all elements. ``build``
     inserts before ``before``.
     """
-    stores: list[xetile.StoreTileOp] = []
-    if not _only_stored(value, stores) or not stores:
+    stores = _only_stored(value)
+    if not stores:
         return Demand()
     places: list[tuple[Sequence[Index], Sequence[Index]]] = []
     for store in stores:
@@ -356,14 +356,19 @@ def _stand_before(values: Iterable[Index], place: Operation) -> bool:
     return True
 
 
-def _only_stored(value: SSAValue, stores: list[xetile.StoreTileOp]) -> bool:
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, xetile.StoreTileOp) and use.index == 0:
-            stores.append(op)
-        elif not _is_elementwise(op, value) or not _only_stored(op.results[0], stores):
-            return False
-    return True
+def _only_stored(value: SSAValue) -> list[xetile.StoreTileOp]:
+    """Return the stores of what is computed of a value; none if others read it."""
+    stores, waiting = dict[xetile.StoreTileOp, None](), Worklist([value])
+    for each in waiting:
+        for use in each.uses:
+            op = use.operation
+            if isinstance(op, xetile.StoreTileOp) and use.index == 0:
+                stores[op] = None
+            elif _is_elementwise(op, each):
+                waiting += op.results
+            else:
+                return []
+    return [*stores]
 
 
 def _is_elementwise(op: Operation, value: SSAValue) -> bool:
