@@ -64,6 +64,12 @@ def numbers(n):
     return LOAD + "s = X.shape[0]\n" + "s = s * 3 + 1\n" * n + "v = v + s\n" + STORE
 
 
+def offsets(n):
+    """The same, of a tile's offset."""
+    sums = "s = xetile.program_id(0)\n" + "s = s + s\n" * (n // 3)
+    return sums + LOAD.replace("[0]", "[s]") + STORE
+
+
 def moves(n):
     move = "t = xetile.update_tile_offset(t, [0])\n"
     tile = "t = xetile.init_tile(Y, [0], (16,))\n"
@@ -84,8 +90,9 @@ def stores(n):
 
 
 PROGRAMS = [lines, squares, terms, signs, attributes, negations, parentheses, calls]
-PROGRAMS += [of_a_product, numbers, moves, indices]
-LINEAR = [lines, squares, of_a_product, terms, numbers, moves, indices, stores]
+PROGRAMS += [of_a_product, numbers, offsets, moves, indices]
+LINEAR = [lines, squares, of_a_product, terms, numbers, offsets, moves, indices]
+LINEAR += [stores]
 
 
 def kernel_of(body):

@@ -6,8 +6,9 @@ Index arithmetic is assumed not to overflow.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 from math import gcd
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
@@ -34,7 +35,9 @@ _KEEPS_FACTOR = frozenset(
     )
 )
 """Operations of `arith` and `index` that keep common divisors of their operands."""
-_Divisor: TypeAlias = tuple[Callable[..., int], Sequence[Index]]
+T = TypeVar("T")
+_Rule: TypeAlias = tuple[Callable[..., T], Sequence[Index]]
+"""A function, and the values whose facts it takes."""
 Terms: TypeAlias = dict[tuple[int, ...], int]
 """A sum of products: maps the sorted ids of the factors to the coefficient."""
 _ADDITIONS = (arith.AddiOp, index.AddOp)
@@ -42,6 +45,43 @@ _DIFFERENCES = (arith.SubiOp, index.SubOp)
 _PRODUCTS = (arith.MuliOp, index.MulOp)
 _CASTS = (arith.IndexCastOp, index.CastsOp)
 _DEEPEST = 12
+
+
+def _settled(
+    value: Index,
+    rule_of: Callable[[SSAValue], _Rule[T]],
+    start: T,
+    of_number: Callable[[int], T],
+) -> T:
+    """Return the fact about a value that follows from the rules of all it depends on.
+
+    Facts begin as ``start``; rules are applied until nothing changes.
+    """
+    rules: dict[SSAValue, _Rule[T]] = {}
+    order: list[SSAValue] = []
+    todo: list[tuple[Index, bool]] = [(value, False)]
+    while todo:  # no recursion: programs may be long
+        each, is_ready = todo.pop()
+        if isinstance(each, int):
+            continue
+        if is_ready:
+            order.append(each)
+        elif each not in rules:
+            rules[each] = rule_of(each)
+            todo += [(each, True), *((source, False) for source in rules[each][1])]
+    known, is_settled = dict.fromkeys(order, start), False
+
+    def of(source: Index) -> T:
+        return of_number(source) if isinstance(source, int) else known[source]
+
+    while not is_settled:
+        is_settled = True
+        for each in order:
+            combine, sources = rules[each]
+            found = combine(*map(of, sources))
+            is_settled &= found == known[each]
+            known[each] = found
+    return of(value)
 
 
 # Signs ------------------------------------------------------------------------------
@@ -55,31 +95,48 @@ def is_non_negative(
     Args:
         is_size: whether a block argument that belongs to no loop is never negative.
     """
-    known = constant_index(value)
-    if known is not None:
-        return known >= 0
-    assert isinstance(value, SSAValue)
+    rule = partial(_sign_rule, is_size=is_size)
+    return _settled(value, rule, True, lambda number: number >= 0)
+
+
+def _sign_rule(
+    value: SSAValue, is_size: Callable[[BlockArgument], bool] | None
+) -> _Rule[bool]:
+    """Return a function, and the values whose signs it takes."""
+    number, op = constant_index(value), value.owner
+    if number is not None:
+        return _all, [number]
     if isinstance(value, BlockArgument):
         loop = value.block.parent_op()
         if isinstance(loop, scf.ForOp) and value.index == 0:
             # The step of a loop is positive.
-            return is_non_negative(loop.lower_bound, is_size)
-        return is_size is not None and is_size(value)
-    op = value.owner
+            return _all, [loop.lower_bound]
+        return _known(is_size is not None and is_size(value))
     if isinstance(op, memref.ExtractStridedMetadataOp):
         rank = (len(op.results) - 2) // 2
-        return isinstance(value, OpResult) and 1 <= value.index < 2 + rank
+        return _known(isinstance(value, OpResult) and 1 <= value.index < 2 + rank)
     if isinstance(op, arith.MaxsiOp | arith.MinuiOp):
-        return any(is_non_negative(each, is_size) for each in op.operands)
+        return _any, op.operands
     if isinstance(op, arith.SelectOp):
-        return all(is_non_negative(each, is_size) for each in op.operands[1:])
+        return _all, op.operands[1:]
     divisor = divisor_of(value)
     if divisor is not None:
-        return is_non_negative(divisor, is_size)
-    return isinstance(op, _NEVER_NEGATIVE) or (
-        isinstance(op, _KEEPS_SIGN)
-        and all(is_non_negative(each, is_size) for each in op.operands)
-    )
+        return _all, [divisor]
+    if isinstance(op, _KEEPS_SIGN):
+        return _all, op.operands
+    return _known(isinstance(op, _NEVER_NEGATIVE))
+
+
+def _all(*found: bool) -> bool:
+    return all(found)
+
+
+def _any(*found: bool) -> bool:
+    return any(found)
+
+
+def _known(is_true: bool) -> _Rule[bool]:
+    return _all, [0 if is_true else -1]
 
 
 def divisor_of(remainder: SSAValue) -> SSAValue | None:
@@ -127,34 +184,10 @@ def divisor(value: Index) -> int:
     optimistic: values that control flow joins start with the divisor 0, and iterations
     lower it until nothing changes.
     """
-    rules: dict[SSAValue, _Divisor] = {}
-    order: list[SSAValue] = []
-    todo: list[tuple[Index, bool]] = [(value, False)]
-    while todo:  # no recursion: programs may be long
-        each, is_ready = todo.pop()
-        if isinstance(each, int):
-            continue
-        if is_ready:
-            order.append(each)
-        elif each not in rules:
-            rules[each] = _divisor_rule(each)
-            todo += [(each, True), *((source, False) for source in rules[each][1])]
-    known, is_settled = dict.fromkeys(order, 0), False
-
-    def of(source: Index) -> int:
-        return abs(source) if isinstance(source, int) else known[source]
-
-    while not is_settled:
-        is_settled = True
-        for each in order:
-            combine, sources = rules[each]
-            found = combine(*map(of, sources))
-            is_settled &= found == known[each]
-            known[each] = found
-    return of(value)
+    return _settled(value, _divisor_rule, 0, abs)
 
 
-def _divisor_rule(value: SSAValue) -> _Divisor:
+def _divisor_rule(value: SSAValue) -> _Rule[int]:
     """Return a function, and the values whose divisors it takes."""
     number, op = constant_index(value), value.owner
     if number is not None:
