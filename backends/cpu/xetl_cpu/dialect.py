@@ -318,8 +318,10 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
 
     If ``accumulate`` is false, the values in c are overwritten. If ``is_wanted``, the
     sums are stored to ``cols`` columns of ``out`` from (out_row, out_col) on, in its
-    type, and not to c. If ``is_packing``, the program packs the part of ``next_b`` at
-    (next_k, next_n) next.
+    type, and not to c. The region ``epilogue``, if it has a block, computes the stored
+    elements: its arguments are a vector of sums and their row and first column in
+    ``out``. If ``is_packing``, the program packs the part of ``next_b`` at (next_k,
+    next_n) next.
     """
 
     a = irdl.operand_def(builtin.MemRefType)
@@ -334,6 +336,7 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     next_b = irdl.opt_operand_def(builtin.MemRefType)
     next_k = next_n = irdl.opt_operand_def(builtin.IndexType)
     is_packing = irdl.opt_operand_def(builtin.i1)
+    epilogue = irdl.opt_region_def()
 
     def output(self) -> Output | None:
         """Return the place in the user's matrix, if the product may go there."""

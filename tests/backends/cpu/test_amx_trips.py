@@ -95,7 +95,8 @@ def test_what_a_trip_writes_is_copied_again():
 
 
 @xetile.kernel
-def added(A, B, bias, C, BM: constexpr, BN: constexpr):
+def added(A, B, bias, C, D, BM: constexpr, BN: constexpr):
+    """Stored twice, so that the sums are in memory."""
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     acc = xetile.zeros((BM, BN), xetile.f32)
     for k in range(0, A.shape[1], 32):
@@ -104,6 +105,7 @@ def added(A, B, bias, C, BM: constexpr, BN: constexpr):
         acc = xetile.tile_mma(a, b, acc)
     acc = acc + xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
     xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C, [m, n], (BM, BN)))
+    xetile.store_tile(acc.to(D.dtype), xetile.init_tile(D, [m, n], (BM, BN)))
 
 
 @pytest.mark.parametrize(
@@ -113,24 +115,26 @@ def test_a_long_k_is_copied_in_each_trip(amx, shape):
     """Few rows pack B themselves, in chunks of k of which A's copy holds one."""
     (m, k, n), rng = shape, np.random.default_rng(0)
     a, b, bias = some(rng, BF16, m, k), some(rng, BF16, k, n), some(rng, "f4", n)
-    c = np.zeros((m, n), np.float32)
+    c, d = np.zeros((2, m, n), np.float32)
     with amx.counting():
-        added[1, -(-n // 32)](a, b, bias, c, 64, 32)
+        added[1, -(-n // 32)](a, b, bias, c, d, 64, 32)
     assert amx.errors() == []
     assert np.array_equal(c, a.astype("f4") @ b.astype("f4") + bias)
+    assert np.array_equal(c, d)
 
 
 @pytest.mark.parametrize("width", [64, 256])
 def test_sums_stand_in_rows_an_odd_number_of_lines_apart(width):
     a = np.zeros((64, 64), BF16)
-    text = added.ir("loops", a, a, np.zeros(64, np.float32), a.copy(), 64, width)
+    given = (a, a, np.zeros(64, np.float32), a.copy(), a.copy(), 64, width)
+    text = added.ir("loops", *given)
     (distance,) = re.findall(r"alloca\(\) : memref<256x(\d+)xf32>", text)
     assert int(distance) == 512 + 64 // 4
 
 
 def test_a_result_as_large_as_l2_goes_past_the_caches():
     a = np.zeros((64, 64), BF16)
-    given = (a, a, np.zeros(64, np.float32), a.copy(), 64, 64)
+    given = (a, a, np.zeros(64, np.float32), a.copy(), a.copy(), 64, 64)
     l2 = find_target("amx").machine.l2.size
     is_large = rf"(%\w+) = arith.constant {l2} : index\n.*arith.cmpi sge, %\w+, \1"
     assert re.search(is_large, added.ir("loops", *given))

@@ -8,14 +8,15 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from xetl.analysis.memory import roots_of
 from xetl.codegen.emitter import EmitTable, Strided, constant, is_constant
-from xetl.codegen.types import I1, PTR, Value, ll, memory_type
+from xetl.codegen.types import I1, I64, PTR, Function, Value, ll, memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl.errors import IRError
 from xetl.imports import late
 from xetl_cpu import dialect
+from xetl_cpu.emit import parallel
 from xetl_cpu.emit.emitter import KernelEmitter
-from xetl_cpu.llvm import bits_of
+from xetl_cpu.llvm import bits_of, define, vector
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.gemm import emit_block_gemm
@@ -100,7 +101,8 @@ def _block_gemm(em: KernelEmitter, op: dialect.BlockGemmOp) -> None:
     out = None if output is None else dialect.element_name(output.matrix)
     is_given = any(isinstance(root, BlockArgument) for root in roots_of(op.a))
     is_made = not is_given and op.later() is None
-    function = emit_block_gemm(em.module, em.target, blocking, out, is_made)
+    compute, context = _epilogue(em, op)
+    function = emit_block_gemm(em.module, em.target, blocking, out, is_made, compute)
     a = em.strided(op.a)
     panels = _from(em, op.b, op.b_offset)
     arguments = [
@@ -113,8 +115,45 @@ def _block_gemm(em: KernelEmitter, op: dialect.BlockGemmOp) -> None:
         em.get(op.accumulate) if op.accumulate is not None else ll.Constant(I1, 1),
         *_later(em, op, blocking),
         *_output(em, output, blocking),
+        *context,
     ]
     em.builder.call(function, arguments)
+
+
+def _epilogue(
+    em: KernelEmitter, op: dialect.BlockGemmOp
+) -> tuple[Function | None, list[Value]]:
+    """Emit the function of an epilogue; return it and its context, if there is one.
+
+    It is inlined, because a call would save no tiles.
+    """
+    if op.epilogue is None or not op.epilogue.blocks:
+        return None, []
+    block, output = op.epilogue.block, op.output()
+    assert output is not None
+    outside, parts = parallel.captured_parts(em, op)
+    start = em.all([output.row, output.col])
+    context = parallel.store_context(em, [*start, *parts])
+    sums, *places = block.args
+    lanes = op.blocking().lanes
+    bits = vector(bits_of(dialect.element_name(output.matrix)), lanes)
+    total = vector(op.blocking().arithmetic.accumulator_type, lanes)
+    params = [("context", PTR), ("sums", total), ("row", I64), ("column", I64)]
+    name: str = em.module.get_unique_name("xetl_epilogue")
+    function = define(em.module, name, bits, params)
+    function.attributes.add("alwaysinline")
+    inner = em.inside(function)
+    b, (own, totals, *distances) = inner.builder, function.args
+    parallel.load_captured(em, inner, own, outside, len(start))
+    inner.set(sums, totals)
+    for number, (place, distance) in enumerate(zip(places, distances)):
+        first = b.load(b.word_at(own, number), typ=I64, align=8)
+        inner.set(place, b.add(first, distance))
+    inner.emit_block(block)
+    end = block.last_op
+    assert end is not None
+    b.ret(b.bitcast(inner.get(end.operands[0]), bits))
+    return function, [context]
 
 
 def _later(

@@ -47,8 +47,9 @@ columns that are read are then ``min(%cols, %stride)``: ``plan-gemm`` and
 ``%x % %tiles``, a task has a power of two of programs that divides ``%tiles`` and the
 grid, and its position is ``%t % (%tiles / %some)``.
 
-Sums that are operands of further computation are in memory: with AMX, tasks go through
-their columns in pieces (`trips.py`).
+Sums that are operands of further computation are in memory, unless the micro-kernel
+does it (`loops/direct_stores.py`): with AMX, tasks go through their columns in pieces
+(`trips.py`).
 
 Before: ``plan-gemm``, whose numbers are then those of the task.  Left alone: programs
 whose columns (or rows) are not each computed from the same columns (or rows) of other
@@ -248,7 +249,8 @@ def _task(slices: Slices, dim: int, target: Target, may_go: bool) -> _Task:
     products = [*slices.products]
     rule = _of_columns if dim == -1 else _of_rows
     task = min(rule(product, target) for product in products)
-    if way_to_store(products[0]) is not None:
+    fuses = len(products) == 1 and on_tiles(products[0], target) is not None
+    if way_to_store(products[0], on_tiles=fuses) is not None:
         return task
     elements = sum(prod(shape_of(each.result.type)) for each in products)
     fitting = target.machine.l2.size // 4 // _SUM_BYTES // elements

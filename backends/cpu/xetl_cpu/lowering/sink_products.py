@@ -13,8 +13,9 @@
 Then the destination of the result is known when the product is lowered, and the
 micro-kernel can store it from registers.
 
-Before: stage ``xsmm``.  Left alone: products with other readers than a cast and a
-store, or with operations in between that may write memory.
+Before: stage ``xsmm``.  Left alone: products with other readers than a cast (on AMX
+tiles: elementwise operations) and a store, or with operations in between that may write
+memory.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from xetl_cpu.lowering.tiles import way_to_store, writes_between
 class SinkProductsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         for product in operations_in(op, BrgemmTileOp):
-            way = way_to_store(product)
+            plan = product.plan
+            on_tiles = plan is not None and plan.data.uses_tiles
+            way = way_to_store(product, on_tiles=on_tiles)
             if way is not None and _may_pass(product, *way):
                 move_before(*way)
 

@@ -379,16 +379,33 @@ def _is_elementwise(op: Operation, value: SSAValue) -> bool:
     return is_vector(new) and new.get_shape() == old.get_shape()
 
 
+_MOST_FUSED = 32
+"""Operations between a product and its store that a micro-kernel computes, at most."""
+
+
 def way_to_store(
-    product: dialect.BrgemmTileOp,
+    product: dialect.BrgemmTileOp, *, on_tiles: bool
 ) -> tuple[list[Operation], xetile.StoreTileOp] | None:
-    """Return a product, perhaps a cast, and the store of it, if nothing else reads."""
-    way: list[Operation] = [product]
-    reader = only_reader(product.result)
-    if isinstance(reader, arith.TruncfOp):
-        way.append(reader)
-        reader = only_reader(reader.results[0])
-    return (way, reader) if isinstance(reader, xetile.StoreTileOp) else None
+    """Return a product, what is computed of it, and the store, if nothing else reads.
+
+    A micro-kernel can only convert its sums, but with AMX (``on_tiles``) it can compute
+    any elementwise operations of them.
+    """
+    stores = _only_stored(product.result)
+    if len(stores) != 1 or stores[0].parent is not product.parent:
+        return None
+    (store,) = stores
+    known, way = set[SSAValue]([product.result]), list[Operation]([product])
+    op = product.next_op
+    while op is not None and op is not store:
+        if not known.isdisjoint(op.operands):
+            way.append(op)
+            known |= {*op.results}
+        op = op.next_op
+    readers = {use.operation for value in known for use in value.uses}
+    is_cast = [type(op) for op in way[1:]] in ([], [arith.TruncfOp])
+    fits = is_cast or (on_tiles and len(way) <= _MOST_FUSED)
+    return (way, store) if fits and readers <= {*way, store} else None
 
 
 def only_reader(value: SSAValue) -> Operation | None:

@@ -28,28 +28,50 @@ from xetl_cpu.microkernels.blocking import FEW_PANELS, Blocking
 
 _NULL = llvm.ir.Constant(llvm.PTR, None)
 
-_PAST = llvm.parameters("i1 past")
-"""A parameter after `OUTPUT`: whether whole lines bypass the caches."""
+_PAST, _CONTEXT = llvm.parameters("i1 past"), llvm.parameters("ptr context")
+"""Parameters after `OUTPUT`: whether whole lines bypass the caches, and what the
+function reads that computes the elements."""
+
+
+@record(frozen=True)
+class _Destination:
+    """A matrix of ``dtype``; ``compute``: see `emit_amx_block_gemm`."""
+
+    dtype: str
+    compute: llvm.Function | None
+
+    def parameters(self) -> tuple[tuple[str, llvm.Type], ...]:
+        """Return the parameters of the block GEMM for it."""
+        return epilogue.OUTPUT + _PAST + (_CONTEXT if self.compute else ())
 
 
 def emit_amx_block_gemm(
-    module: llvm.Module, blocking: Blocking, out: str | None = None
+    module: llvm.Module,
+    blocking: Blocking,
+    dtype: str | None = None,
+    compute: llvm.Function | None = None,
 ) -> llvm.Function:
     """Emit `emit_block_gemm` for whole steps and at least one whole strip.
 
     A and ``c`` have at least ``blocking.least_rows`` rows, and ``k`` is a multiple of
     ``blocking.k_step``, padded with zeros. The thread is configured with `CONFIG`.
+
+    With ``out``, its arguments are followed by ``past`` (i1): whole lines bypass the
+    caches. ``compute(context, sums, row, column)`` returns the bits that are stored for
+    a vector of sums; then ``context`` follows. Without it, sums are converted.
     """
+    out = None if dtype is None else _Destination(dtype, compute)
     arithmetic = blocking.arithmetic
     name = (
         f"xetl_block_gemm_{arithmetic.name}_{blocking.mr}x{blocking.nr}"
-        f"_k{blocking.kc}m{blocking.mc}_ld{blocking.ldc}_{out or 'scratch'}"
+        f"_k{blocking.kc}m{blocking.mc}_ld{blocking.ldc}"
+        f"_{dtype or 'scratch'}{'_' + compute.name if compute else ''}"
     )
     known = module.globals.get(name)
     if known is not None:
         return known
     finish_rest = _emit_finish(module, blocking, out, name + "_finish")
-    given = epilogue.block_gemm_parameters(out) + (_PAST if out else ())
+    given = epilogue.block_gemm_parameters(None) + (out.parameters() if out else ())
     function = llvm.define(module, name, llvm.VOID, given)
     builder = llvm.Builder(function.append_basic_block("entry"))
     before = _Before(builder, blocking, out, finish_rest)
@@ -78,7 +100,7 @@ class _Before:
         self,
         builder: llvm.Builder,
         blocking: Blocking,
-        out: str | None,
+        out: _Destination | None,
         function: llvm.Function,
     ) -> None:
         self.builder, self.blocking, self.out = builder, blocking, out
@@ -130,8 +152,8 @@ class _Before:
         self.builder.call(self.function, [*kept.values()])
 
 
-def _kept(out: str | None) -> tuple[tuple[str, llvm.Type], ...]:
-    return _KEPT + epilogue.OUTPUT + _PAST if out else _KEPT
+def _kept(out: _Destination | None) -> tuple[tuple[str, llvm.Type], ...]:
+    return _KEPT + out.parameters() if out else _KEPT
 
 
 def _emit_loops(
@@ -342,7 +364,7 @@ def _streams(
 
 
 def _emit_finish(
-    module: llvm.Module, blocking: Blocking, out: str | None, name: str
+    module: llvm.Module, blocking: Blocking, out: _Destination | None, name: str
 ) -> llvm.Function:
     """Emit ``void(...)`` with `_KEPT` and perhaps an output; it finishes the rest."""
     function = llvm.define(module, name, llvm.VOID, _kept(out))
@@ -359,7 +381,7 @@ def _emit_finish(
 def _finish_row(
     builder: llvm.Builder,
     blocking: Blocking,
-    out: str | None,
+    out: _Destination | None,
     number: llvm.Value,
     kept: list[llvm.Value],
 ) -> None:
@@ -382,5 +404,7 @@ def _finish_row(
         epilogue.store_sums(builder, row_of_tile, sums, c_row)
     else:
         rows = epilogue.StripRows(builder, number, number, 1)
-        output = epilogue.Output(out, rows, column, *to)
+        base, stride, cols, past, *context = to
+        where = epilogue.Output(out.dtype, rows, column, base, stride, cols, past)
+        output = replace(where, compute=out.compute, context=context)
         epilogue.finish(builder, row_of_tile, sums, c_row, output)

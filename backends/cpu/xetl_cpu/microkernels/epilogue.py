@@ -5,8 +5,21 @@ Parameters of the product select the destination, for all emitters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import field
+
 from xetl.records import record
-from xetl_cpu.llvm import Builder, Type, Value, bits_of, convert, ir, parameters, vector
+from xetl_cpu.llvm import (
+    Builder,
+    Function,
+    Type,
+    Value,
+    bits_of,
+    convert,
+    ir,
+    parameters,
+    vector,
+)
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
 
@@ -50,7 +63,9 @@ class Output:
     """The user's matrix: its dtype, a strip of it, and the other function arguments.
 
     Rows past the last one are the last one, computed and stored again.  If ``past``,
-    whole lines bypass the caches: then rows start at cache lines.
+    whole lines bypass the caches: then rows start at cache lines.  In a strip of one
+    row, ``compute(*context, sums, row, column)`` returns the bits that are stored;
+    None: the sums are converted.
     """
 
     dtype: str
@@ -60,6 +75,8 @@ class Output:
     stride: Value
     cols: Value
     past: Value | None = None
+    compute: Function | None = field(default=None, kw_only=True)
+    context: Sequence[Value] = field(default=(), kw_only=True)
 
 
 def prefetch_c(builder: Builder, blocking: Blocking, c: Value) -> None:
@@ -117,8 +134,10 @@ def finish(
             bits = bits_of(to.dtype)
             base = builder.offset(to.base, bits, to.column)
             rows = to.rows.of(base, to.stride, bits)
-            source = blocking.arithmetic.accumulator
-            narrow = [_converted(builder, one, source, to.dtype) for one in sums]
+            narrow = [
+                _elements(builder, blocking, to, one, number * blocking.lanes)
+                for number, one in enumerate(sums)
+            ]
             with builder.if_else(is_whole) as (whole, part):
                 with whole:
                     _store_whole_rows(builder, blocking, narrow, rows, to.past)
@@ -126,6 +145,17 @@ def finish(
                     _store_rows(builder, blocking, narrow, rows, left)
         with scratch:
             store_sums(builder, blocking, sums, c)
+
+
+def _elements(
+    builder: Builder, blocking: Blocking, to: Output, total: Value, lane: int
+) -> Value:
+    """Return the bits that are stored for a vector of sums."""
+    if to.compute is None:
+        source = blocking.arithmetic.accumulator
+        return _converted(builder, total, source, to.dtype)
+    column = builder.add(to.column, lane)
+    return builder.call(to.compute, [*to.context, total, to.rows.first, column])
 
 
 def _converted(builder: Builder, total: Value, source: str, to: str) -> Value:

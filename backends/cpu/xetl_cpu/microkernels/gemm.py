@@ -57,6 +57,7 @@ def emit_block_gemm(
     blocking: Blocking,
     out: str | None = None,
     is_made: bool = False,
+    compute: Function | None = None,
 ) -> Function:
     """Get or create the block GEMM.
 
@@ -88,7 +89,7 @@ def emit_block_gemm(
     `emit_amx_block_gemm`.
     """
     if blocking.uses_tiles:
-        return _emit_amx_block_gemm(module, blocking, out)
+        return _emit_amx_block_gemm(module, blocking, out, compute)
     name = (
         f"xetl_block_gemm_{target.name}_{blocking.arithmetic.name}"
         f"_{blocking.mr}x{blocking.nr}"

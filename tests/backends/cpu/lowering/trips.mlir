@@ -3,7 +3,7 @@
 
 !mat = memref<?x?xbf16, strided<[?, 1]>>
 
-// On tiles of AMX the sums that a bias is added to are those of a piece of the columns. A stands before the loop, as does
+// On tiles of AMX, sums that two stores read are those of a piece of the columns. A stands before the loop, as does
 // all that no column decides.
 // CHECK-LABEL: @product
 // CHECK:       scf.parallel (%x, %y)
@@ -21,9 +21,11 @@
 // CHECK-NEXT:      %[[SIZE:.*]] = arith.minsi %size, %[[LAST]]
 // CHECK-NEXT:      %cols = arith.subi %[[SIZE]], %[[FIRST]]
 // CHECK:           xsmm.brgemm.tile %a, %b {{.*}} vector<256x512xf32>
-// CHECK:           %[[WIDTH:.*]] = arith.minsi %size, %[[LAST]]
+// CHECK:           %[[HERE:.*]] = arith.minsi %size, %[[LAST]]
+// CHECK-NEXT:      %[[WIDTH:.*]] = arith.minsi %[[HERE]], %[[LAST]]
 // CHECK-NEXT:      xetile.init_tile %C[%{{.*}}, %[[FIRST]]], [%{{.*}}, %[[WIDTH]]]
 // CHECK:           xetile.store_tile
+// CHECK-NEXT:      xetile.store_tile
 // CHECK-NEXT:    } {xetl.pieces}
 
 // PLAIN-LABEL: @product
@@ -43,6 +45,7 @@ func.func @product(%A: !mat, %B: !mat, %C: !mat, %size: index, %count: index, %g
     %v = arith.addf %p, %p : vector<64x64xf32>
     %h = arith.truncf %v : vector<64x64xf32> to vector<64x64xbf16>
     %c = xetile.init_tile %C[%m, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<64x64xbf16>
+    xetile.store_tile %h, %c : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
     xetile.store_tile %h, %c : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
     scf.reduce
   }

@@ -1,25 +1,67 @@
-"""Products whose micro-kernel stores the result from registers to the user's tile."""
+"""Products whose micro-kernel stores the result from registers to the user's tile.
+
+On AMX tiles the micro-kernel also computes what stands between product and store (a
+bias, an activation), beside the products of the next strip. A region of the operation
+holds that code, for one vector.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, Region
+
+from xetl.dialects.base import Index, row_type, vector_type
+from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import StoreTileOp, TileType
+from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, element_name
+from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.materialization import snapshot_loads_before
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
 from xetl_cpu.lowering.loops.state import State, TileAt
 from xetl_cpu.lowering.tiles import may_alias, tile_root, way_to_store
 from xetl_cpu.microkernels.blocking import Blocking
 
 _ROUNDED = ("f16", "bf16")
+_MOVED = (BrgemmTileOp, arith.TruncfOp)
 
 
-def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> TileAt | None:
-    """Return the tile that the micro-kernel can store the result to, or None.
+@record(frozen=True)
+class Taken:
+    """A store that a micro-kernel does.
+
+    Attributes:
+        tile: the user's tile.
+        epilogue: makes the region that computes the stored elements of a vector of
+            sums; an empty one: they are only converted.
+    """
+
+    tile: TileAt
+    epilogue: Callable[[], Region] = Region
+
+    def moved(self, build: Builder, down: Index, right: Index) -> Taken:
+        """Return the store of a part of the tile."""
+        row, col = build.plus(self.tile.row, down), build.plus(self.tile.col, right)
+        return replace(self, tile=replace(self.tile, row=row, col=col))
+
+
+def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> Taken | None:
+    """Return the store of the result that the micro-kernel can do, or None.
 
     The store is then marked as done, and is not lowered again.
     """
-    store = _store_behind(op)
-    if store is None or not _is_converted(store, op, blocking, state):
+    way = _way_behind(op, blocking)
+    if way is None:
+        return None
+    computed, store = way
+    is_fused = len(computed) > 2 or type(computed[-1]) not in _MOVED
+    if not is_fused and not _is_converted(store, op, blocking, state):
         return None
     tile = state.tiles[store.tile]
     if not isinstance(tile, TileAt) or not tile.non_negative:
@@ -28,18 +70,47 @@ def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> TileAt | N
         return None
     snapshot_loads_before(state, store, at=op)
     state.stored.add(store)
-    remark(op, "store", "the result is stored from registers")
-    return tile
+    text = "computed further, and " if is_fused else ""
+    remark(op, "store", f"the result is {text}stored from registers")
+    if not is_fused:
+        return Taken(tile)
+    return Taken(tile, partial(_epilogue, state, op, blocking, (tile, store)))
 
 
-def _store_behind(op: BrgemmTileOp) -> StoreTileOp | None:
-    """Return the only reader, if it is right behind the product or a cast of it."""
-    way = way_to_store(op)
+def _epilogue(
+    state: State,
+    op: BrgemmTileOp,
+    blocking: Blocking,
+    to: tuple[TileAt, StoreTileOp],
+) -> Region:
+    """Return the code that computes the stored elements of a vector of sums."""
+    (tile, store), lanes = to, blocking.lanes
+    sums, index = row_type(vector_type(op.result).element_type, lanes), IndexType()
+    block = Block(arg_types=[sums, index, index])
+    build = Builder.at_end(block, op.location)
+    vector, *place = block.args
+    row, col = (
+        build.index(build.minus(at, start))
+        for at, start in zip(place, (tile.row, tile.col))
+    )
+    # A nest of no loops: all code goes to one place, and nobody asks for the loop.
+    nest = Nest(row, col, None, None, (build, build, build), {row: 1, col: 2})  # pyright: ignore[reportArgumentType]
+    ev, at = Evaluator(replace(state, lanes=lanes), nest), At(row, col, COLUMNS, lanes)
+    ev.memo[id(op.result), at.key()] = vector
+    build.add(scf.YieldOp(ev.eval(store.value, at)))
+    return Region(block)
+
+
+def _way_behind(
+    op: BrgemmTileOp, blocking: Blocking
+) -> tuple[list[Operation], StoreTileOp] | None:
+    """Return `way_to_store`, if its operations follow each other."""
+    way = way_to_store(op, on_tiles=blocking.uses_tiles)
     if way is None or op.rows is None or op.cols is None:
         return None
     before, store = way
     followed = zip(before, [*before[1:], store])
-    return store if all(one.next_op is other for one, other in followed) else None
+    return way if all(one.next_op is other for one, other in followed) else None
 
 
 def _is_converted(

@@ -21,7 +21,7 @@ from xetl_cpu.dialect import (
     element_attribute,
     pack,
 )
-from xetl_cpu.lowering.loops.direct_stores import take_store
+from xetl_cpu.lowering.loops.direct_stores import Taken, take_store
 from xetl_cpu.lowering.loops.factors import (
     PANELS_IN_PLACE,
     copied_row,
@@ -40,14 +40,7 @@ from xetl_cpu.lowering.loops.plain_products import (
     multiply_in_place,
     zeros,
 )
-from xetl_cpu.lowering.loops.state import (
-    Buffer,
-    Factor,
-    State,
-    TileAt,
-    reinterpret,
-    view_of,
-)
+from xetl_cpu.lowering.loops.state import Buffer, Factor, State, reinterpret, view_of
 from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.microkernels.blocking import Blocking
 
@@ -111,7 +104,7 @@ class _Product:
         extents: rows, k, cols.
         result: the accumulators.
         starts: whether the accumulators hold no values yet.
-        to: the user's tile, if the result goes there from registers.
+        to: the store of the result, if registers are stored to the user's tile.
         trip: the iteration of a loop that shares A, if the product is in one.
         shares_sets: whether A is copied for the distance of its rows; None: never.
     """
@@ -124,7 +117,7 @@ class _Product:
     extents: tuple[Index, Index, Index]
     result: Buffer
     starts: bool
-    to: TileAt | None
+    to: Taken | None
     trip: Trip | None
     shares_sets: SSAValue | None
 
@@ -183,7 +176,7 @@ class _Product:
         some = build.minimum(build.minus(rows, first), most)
         left = build.maximum(build.minus(a.rows, first), 0)
         a = replace(a, row=build.plus(a.row, first), rows=left)
-        to = replace(to, row=build.plus(to.row, first))
+        to = to.moved(build, first, 0)
         return replace(self, a=a, to=to, extents=(some, k, cols), trip=None)
 
     def _emit_chunks(self, build: Builder, is_own: SSAValue | None) -> None:
@@ -319,7 +312,7 @@ class _Chunk(_Product):
         start, _ = view_of(base, build)
         skip: Index = first
         if to is not None:  # sums lie panel after panel
-            to = replace(to, col=build.plus(to.col, first))
+            to = to.moved(build, 0, first)
             skip = build.times(first, self.blocking.rows_padded)
         shape, ldc = memref_type(base).get_shape(), self.blocking.ldc
         start = build.plus(start, skip)
@@ -340,6 +333,7 @@ class _Chunk(_Product):
             build.compare("sgt", self.at, 0) if self.starts else None,
             *(self._output() or [None] * len(Output._fields)),
             *(self._later() or [None] * len(Later._fields)),
+            regions=[Region() if self.to is None else self.to.epilogue()],
             plan=self.blocking,
             location=self.op.location,
         )
@@ -347,9 +341,10 @@ class _Chunk(_Product):
 
     def _output(self) -> Output | None:
         """Return the user's tile, which the last chunk is stored to."""
-        build, to, (_, k, cols) = self.build, self.to, self.extents
-        if to is None:
+        build, (_, k, cols) = self.build, self.extents
+        if self.to is None:
             return None
+        to = self.to.tile
         is_last = build.compare("sge", self.following, k)
         place = (build.index(to.row), build.index(to.col), build.index(cols))
         return Output(to.matrix.memref, *place, is_last)
