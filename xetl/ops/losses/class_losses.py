@@ -360,6 +360,7 @@ def cross_entropy(
     Returns:
         ``out``, or a new array of the library and dtype of ``input``: no dimensions,
         or the shape of ``target`` for ``"none"``.
+        The derivative is 0 where f32 would be subnormal (below 1.2e-38).
 
     Raises:
         LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
