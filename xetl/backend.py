@@ -352,6 +352,10 @@ class BackendBase(ABC):
         """Return the dtype that is multiplied, and the rows of tiles (0: no tiles)."""
         return dtype, 0
 
+    def private_cache(self, target: str) -> int:
+        """Return the bytes of the largest cache that a core has for itself."""
+        return 1 << 20
+
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """Return a function that repeats a call on the host with other arrays.
 
@@ -402,13 +406,7 @@ class BackendBase(ABC):
         return ()
 
     def peak(self, target: str, dtype: str) -> tuple[float, float] | None:
-        """Return the peak of the machine: 10^9 operations and 10^9 bytes a second.
-
-        The numbers are its maker's, or are measured if it is this machine.
-
-        Returns:
-            None if they are unknown.
-        """
+        """Return the peak in 10^9 operations and bytes a second; None: unknown."""
         return None
 
     def machine_name(self, target: str) -> str:

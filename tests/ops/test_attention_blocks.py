@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from xetl.language.dtypes import bf16, f32
-from xetl.ops.attention.blocks import blocks_of, gradient_blocks
+from xetl.ops.attention.blocks import blocks_of, gradient_blocks, whole_gradient_blocks
 from xetl.ops.calling.declarations import Operand
 from xetl.settings import config
+from xetl_cpu.targets import find_target
 
 
 @pytest.fixture
@@ -60,5 +61,27 @@ def test_little_of_the_derivative_is_computed_in_vain(target: str) -> None:
                 sizes = gradient_blocks(given, (extent,) * 2, window, is_ragged=False)
                 for size in sizes if extent > 1 else sizes[:1]:
                     assert -(-extent // size) * size <= extent * 1.25 + 16
+    finally:
+        del config.target
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512", "amx"])
+def test_all_keys_are_a_block_if_their_sums_fit_in_the_cache(target: str) -> None:
+    config.target = target
+    try:
+        cache = find_target(target).machine.l2.size
+        for extent in (1, 16, 77, 300, 577, 1025, 1 << 20):
+            x = np.zeros((extent, 64), np.float32)
+            given = [Operand(name, x.shape, f32, x) for name in "qv"]
+            found = whole_gradient_blocks(given[0], given[1], extent)
+            if found is None:
+                assert extent * 1.25 * 2 * 64 * 4 > cache // 2
+                continue
+            rows, keys = found
+            assert extent <= keys <= extent * 1.25 + 16
+            assert keys * 2 * 64 * 4 <= cache // 2
+            assert 2 * rows * keys * 4 <= cache // 2
+        bfloat = Operand("q", (16, 64), bf16, np.zeros((16, 64), np.uint16))
+        assert whole_gradient_blocks(bfloat, bfloat, 16) is None
     finally:
         del config.target

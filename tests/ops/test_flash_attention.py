@@ -11,6 +11,7 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_like_torch import BOUNDS, close
 from xetl import ops
 from xetl.errors import LaunchError
+from xetl_cpu.backend import CpuBackend
 
 slow = pytest.mark.slow  # each compiles kernels of its own
 attention = torch.nn.functional.scaled_dot_product_attention
@@ -117,6 +118,29 @@ def test_the_derivative_of_heads_that_share_keys(options: Any, queries: int) -> 
     wanted.backward(weights)
     for one, two in zip(ours, theirs):
         close(one.grad, two.grad, 1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1e5])
+@pytest.mark.parametrize("cache", [None, 1])
+def test_the_derivative_of_all_keys(
+    monkeypatch: pytest.MonkeyPatch, cache: int | None, scale: float
+) -> None:
+    """Whether one block of scores has all keys or, as the cache is small, some."""
+    if cache is not None:
+        monkeypatch.setattr(CpuBackend, "private_cache", lambda *_: cache)
+    heads = 2 if cache is None else 3  # of other shapes, so that no plan is known
+    for s, t in ((1, 1), (40, 77), (130, 16), (0, 19)):
+        make: Any = lambda n, d: normal(heads, n, d, dtype=torch.float64)
+        ours = [make(s, 8), make(t, 8), make(t, 24)]
+        theirs = [x.clone().requires_grad_() for x in ours]
+        ours = [x.requires_grad_() for x in ours]
+        found = ops.scaled_dot_product_attention(*ours, scale=scale)
+        wanted = attention(*theirs, scale=scale)
+        weights = normal(*found.shape, dtype=torch.float64)
+        found.backward(weights)
+        wanted.backward(weights)
+        for one, two in zip(ours, theirs):
+            close(one.grad / scale, two.grad / scale, 1e-11 if scale > 1 else 1e-13)
 
 
 def test_what_is_dropped_does_not_depend_on_strides() -> None:

@@ -98,6 +98,10 @@ class CpuBackend(BackendBase):
         rows = 32 if dtype == "bf16" and found.has_amx else 0
         return "f32" if found.widens(dtype) else dtype, rows
 
+    def private_cache(self, target: str) -> int:
+        """See `xetl.backend.BackendBase.private_cache`."""
+        return find_target(target).machine.l2.size
+
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """See `xetl.backend.BackendBase.replay`."""
         return self.part("launch.replay").make_replay(call)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from xetl.language.dtypes import DType
+from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.calling.declarations import SUMS, Operand
-from xetl.ops.calling.views import array_of
+from xetl.ops.calling.views import array_of, size_of, width_of
 from xetl.ops.products.plans import smallest
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
@@ -37,6 +37,12 @@ _GRADIENT = range(16, 257, 16)
 """Queries, and keys, of a block of the derivative: 256 by 256 scores fit in L2."""
 
 _FEW_GRADIENT = 1, 4
+
+_WHOLE = (*_FEW_GRADIENT, 16, 32, 48, 64, 96, 128)
+"""Queries of a block of the derivative that has all keys. More are not faster."""
+
+_LEAST_WHOLE = 32
+"""With fewer queries, most of the time sums of keys are loaded and stored."""
 
 _KEYS_GRADIENT = (16, 64, 128)
 """The same keys on a GPU, or for sequences of several lengths; 128 only unmasked."""
@@ -109,6 +115,36 @@ def gradient_blocks(
 
     few = [m for m in _FEW_GRADIENT if m >= s] or _GRADIENT
     return min(product(few, _GRADIENT), key=cost)
+
+
+def whole_gradient_blocks(
+    query: Operand, value: Operand, keys: int
+) -> tuple[int, int] | None:
+    """Return the sizes of a block of the derivative that has all keys.
+
+    The sums of keys have half of the cache of a core, and two blocks of scores the
+    rest. [measured] Granite Rapids (2 MB), D 64, f32: with more keys the time is that
+    of several blocks.
+
+    Args:
+        query: (..., s, d); s may be the queries of several heads.
+        value: (..., t, e).
+        keys: t.
+
+    Returns:
+        Queries and keys. None: there should be several blocks.
+    """
+    backend = choose_backend(values=[array_of(query)])
+    acc = SUMS[query.dtype]
+    if backend.name == DEVICE_BACKEND or not keys or query.dtype is bf16:
+        return None
+    half = backend.private_cache(choose_target(backend)) // (2 * acc.bits // 8)
+    width = width_of(keys)
+    most = half // (2 * width)
+    if width * (query.shape[-1] + value.shape[-1]) > half or most < _LEAST_WHOLE:
+        return None
+    rows = size_of(query.shape[:-1]) // max(size_of(value.shape[:-2]), 1)
+    return _cheapest([size for size in _WHOLE if size <= most], rows), width
 
 
 def multiplied_as(operands: Sequence[Operand], queries: int) -> DType:

@@ -13,8 +13,14 @@ from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.attention.backward_kernel import attention_backward
-from xetl.ops.attention.blocks import blocks_of, gradient_blocks, multiplied_as
+from xetl.ops.attention.blocks import (
+    blocks_of,
+    gradient_blocks,
+    multiplied_as,
+    whole_gradient_blocks,
+)
 from xetl.ops.attention.kernel import attention
+from xetl.ops.attention.whole_backward_kernel import whole_backward
 from xetl.ops.calling.calls import Launch, View, chain, itself, split_batch
 from xetl.ops.calling.declarations import (
     SUMS,
@@ -126,29 +132,38 @@ def attention_gradients(
     ``q_starts`` they are (heads, all queries or keys, ...).
     """
     found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
-    (s, d), e = query.shape[-2:], value.shape[-1]
+    (s, d), (t, e) = query.shape[-2:], value.shape[-2:]
     b, acc = size_of(key.shape[:-2]), SUMS[query.dtype]
     share = size_of(query.shape[:-2]) // max(b, 1)
     # Where the place of a query does not count, those of all heads are one matrix.
     is_alike = q_starts is None and tuple(window) == _ALL and not dropout_p
+    is_plain = is_alike and attn_mask is None
     if is_alike and (attn_mask is None or attn_mask.ndim > 2):
         share, s = 1, share * s
 
+    flat: View = lambda x: x.reshape(b, *x.shape[-2:])
+    rows: View = lambda x: x.reshape(b * share, s, x.shape[-1])
+
     def steps(made: Any) -> Any:
+        whole = whole_gradient_blocks(query, value, t) if is_plain else None
+        if whole is not None:
+            views = [rows, flat, flat, rows, rows, rows, flat, flat]
+            constants = (t < whole[1], acc, *whole, d, e)
+            launch = Launch(whole_backward, views, (), (b, 1, 1), constants)
+            arrays = (query, key, value, result, grad, *made)
+            return [Step(launch, arrays, (scale * _LOG2_E, scale))]
         kept = temporary((b * share, s, 2), acc)
         by_q = made[0] if acc == query.dtype else temporary(query.shape, acc)
         inputs = (query, key, value, attn_mask, result, grad, seed)
         arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
         left, right = window_of(_NAME, window, is_causal=False)
         ragged = q_starts is not None
-        how = (s, key.shape[-2]), (left, right)
+        how = (s, t), (left, right)
         blocks = gradient_blocks(query, *how, is_ragged=ragged)
         mul = query.dtype if query.dtype is bf16 else acc
         constants = (b, share, left, right, mul, acc, *blocks, d, e)
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
         grid = (sequences, 1, 1)
-        flat: View = lambda x: x.reshape(b, *x.shape[-2:])
-        rows: View = lambda x: x.reshape(b * share, s, x.shape[-1])
         seen: View = lambda x: x if x.ndim == 2 else rows(x)
         views = [rows, flat, flat, seen, rows, rows, *[None] * 4, rows, flat, flat]
         launch = Launch(attention_backward, views, (), grid, constants)
