@@ -5,9 +5,10 @@ The effects decide which unused operations may be erased, and which may be merge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import (
     IsTerminator,
@@ -122,13 +123,8 @@ def _bases(value: SSAValue) -> Sequence[SSAValue] | None:
         return [op.source]
     if isinstance(op, arith.SelectOp):
         return [op.true_value, op.false_value]
-    return list(_memory_in(op.operands)) or None
-
-
-def _memory_in(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
-    for value in values:
-        if is_memref(value.type) or isinstance(value.type, TileType):
-            yield value
+    types = (MemRefType, TileType)
+    return [v for v in op.operands if isinstance(v.type, types)] or None
 
 
 _READ = frozenset({MemoryEffectKind.READ})

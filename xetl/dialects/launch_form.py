@@ -122,17 +122,12 @@ def _attributions(block: Block, count: int, function: Function) -> None:
 
 def _strided_layouts(body: Region) -> None:
     """Convert layouts that are affine maps to strides, in all types of a body."""
-    for block in [body.block, *_blocks_inside(body)]:
+    inside = [b for op in body.walk() for region in op.regions for b in region.blocks]
+    for block in [body.block, *inside]:
         for value in [*block.args, *(r for op in block.ops for r in op.results)]:
             new = _strided(value.type)
             if new is not value.type:
                 Rewriter.replace_value_with_new_type(value, new)
-
-
-def _blocks_inside(body: Region) -> list[Block]:
-    return [
-        block for op in body.walk() for region in op.regions for block in region.blocks
-    ]
 
 
 def _strided(type_: Attribute) -> Attribute:

@@ -188,6 +188,14 @@ def with_reduced(context: Context, found: Any, rank: int) -> Any:
     return found
 
 
+@xetile.function
+def combined(acc: Vector, v: Vector, KIND: constexpr) -> Vector:
+    """Combine two vectors as `tile_reduce` of this kind does."""
+    if KIND == "add":
+        return acc + v
+    return xetile.maximum(acc, v) if KIND == "max" else xetile.minimum(acc, v)
+
+
 @xetile.kernel
 def reduce_rows(
     x: Array,
@@ -226,12 +234,7 @@ def reduce_rows(
         acc = xetile.full((1, WIDTH), FIRST, ACC)
         for column in range(first, end, WIDTH):
             v = take(source, [row, column], (1, WIDTH), ACC, FIRST)
-            if KIND == "add":
-                acc = acc + v
-            elif KIND == "max":
-                acc = xetile.maximum(acc, v)
-            else:
-                acc = xetile.minimum(acc, v)
+            acc = combined(acc, v, KIND)
     found = xetile.tile_reduce(KIND, acc, [1])
     if KIND == "add" and ACC.is_float:
         found = found * factor
@@ -255,13 +258,7 @@ def reduce_columns(
     acc = xetile.full((1, WIDTH), FIRST, ACC)
     for row in range(0, source.shape[0], ROWS):
         v = take(source, [row, column], (ROWS, WIDTH), ACC, FIRST)
-        part = xetile.tile_reduce(KIND, v, [0])
-        if KIND == "add":
-            acc = acc + part
-        elif KIND == "max":
-            acc = xetile.maximum(acc, part)
-        else:
-            acc = xetile.minimum(acc, part)
+        acc = combined(acc, xetile.tile_reduce(KIND, v, [0]), KIND)
     if KIND == "add" and ACC.is_float:
         acc = acc * factor
     put(acc, matrix(out, number), [0, column])

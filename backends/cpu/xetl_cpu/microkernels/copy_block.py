@@ -141,10 +141,6 @@ class Block:
             return group
         return self.builder.mul(group, self.kind.group)
 
-    def first_of(self, major: Value) -> Value:
-        """Return the first major of the group that ``major`` is in."""
-        return self.builder.and_(major, -self.kind.group)
-
     def source_at(self, major: Value, minor: Value) -> Value:
         """Return the address of an element of the source."""
         builder = self.builder
@@ -334,7 +330,7 @@ def _load_part(block: Block, major: Value, minor: Value, mask: Value | None) -> 
         also = all_if(builder, exists, mask)
         return block.load(block.source_at(major, minor), lanes, also)
     # The first major of a group always exists here: it is read instead.
-    major = builder.select(exists, major, block.first_of(major))
+    major = builder.select(exists, major, builder.and_(major, -block.kind.group))
     value = block.load(block.source_at(major, minor), lanes, None)
     return builder.select(exists, value, 0)
 

@@ -15,7 +15,8 @@ def atan(lanes: Lanes, x: Value) -> Value:
     """Compute the inverse tangent within 3 ulp."""
     size = lanes.absolute(x)
     is_large = lanes.compare(">", size, 1.0)
-    quotient = lanes.div(lanes.select(is_large, 1.0, size), _one_or(lanes, size))
+    less, more = lanes.select(is_large, 1.0, size), lanes.select(is_large, size, 1.0)
+    quotient = lanes.div(less, more)
     return lanes.copysign(_turned(lanes, is_large, _atan_to_one(lanes, quotient)), x)
 
 
@@ -57,10 +58,6 @@ def acos(lanes: Lanes, x: Value) -> Value:
     high, low = _half_turn(lanes, 1.0)
     inner = lanes.add(lanes.sub(high, lanes.copysign(angle, x)), low)
     return lanes.select(is_outer, outer, inner)
-
-
-def _one_or(lanes: Lanes, size: Value) -> Value:
-    return lanes.select(lanes.compare(">", size, 1.0), size, 1.0)
 
 
 def _half_turn(lanes: Lanes, times: float) -> tuple[float, float]:

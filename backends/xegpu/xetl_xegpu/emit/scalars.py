@@ -59,13 +59,11 @@ class ScalarBuilder(ll.IRBuilder):
             return _constant_items(value)
         found = self._known.get(value) or self._taken.get((value, self.block))
         if found is None:
-            numbers = range(value.type.count)
-            found = [self._extracted(value, number) for number in numbers]
+            numbers = map(I32, range(value.type.count))
+            items = (_PLAIN.extract_element(self, value, n) for n in numbers)
+            found = list(map(self._maybe, items))
             self._taken[value, self.block] = found
         return found
-
-    def _extracted(self, value: Value, number: int) -> Value:
-        return self._maybe(_PLAIN.extract_element(self, value, I32(number)))
 
     def _maybe(self, value: ValueT) -> ValueT:
         """Note that an instruction may be left out."""

@@ -15,6 +15,7 @@ Left alone: loops whose body does more than compute elements of these rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -325,27 +326,14 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
     for index, result in enumerate(op.results):
         if is_vector(result.type):
             carried.buffers[index] = state.room_for(result)
-    regions: list[Region] = []
-    lasts: list[scf.YieldOp] = []
-    for region in op.regions:
-        if region.blocks:
-            block = Block()
-            last = region.block.last_op
-            assert isinstance(last, scf.YieldOp)
-            lasts.append(last)
-            move_to_end(region.block.ops, block)
-            regions.append(Region(block))
-    new_regions = [*regions, Region()][:2]
-    for block in [region.block for region in regions]:
-        lower_block(state, block)
+    olds = [region.block for region in op.regions if region.blocks]
+    lasts = [cast("scf.YieldOp", block.last_op) for block in olds]
+    regions = [_lowered(state, block, Carried(()), lower_block) for block in olds]
     _note_tiles(state, carried, lasts)
     for last in lasts:
         _end(state, last, carried)
-    new = scf.IfOp(op.condition, carried.types(), *new_regions)
-    new.location = op.location
-    Builder.before(op).add(new)
-    carried.bind(state, op.results, new.results)
-    state.dead.append(op)
+    new = scf.IfOp(op.condition, carried.types(), *[*regions, Region()][:2])
+    _replace(state, op, new, carried)
 
 
 def _note_tiles(state: State, carried: Carried, lasts: list[scf.YieldOp]) -> None:
@@ -378,21 +366,31 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
         if is_vector(result.type):
             passed.buffers[index] = state.room_for(result)
     inits = tested.flatten(state, list(op.inits), op)
-    before_block = Block(arg_types=tested.types())
-    move_to_end(op.before.block.ops, before_block)
-    tested.bind(state, op.before.block.args, before_block.args)
-    lower_block(state, before_block)
+    before = _lowered(state, op.before.block, tested, lower_block)
     for index, value in enumerate(condition.arguments):
         if isinstance(value.type, xetile.TileType):
             passed.add_tile(state, index, value, stays=False, forward=False)
     _end(state, condition, passed)
-    after_block = Block(arg_types=passed.types())
-    move_to_end(op.after.block.ops, after_block)
-    passed.bind(state, op.after.block.args, after_block.args)
-    lower_block(state, after_block)
+    after = _lowered(state, op.after.block, passed, lower_block)
     _end(state, repeat, tested)
-    regions = (Region(before_block), Region(after_block))
-    new = scf.WhileOp(inits, passed.types(), *regions, location=op.location)
+    _replace(state, op, scf.WhileOp(inits, passed.types(), before, after), passed)
+
+
+def _lowered(
+    state: State, old: Block, carried: Carried, lower_block: LowerBlock
+) -> Region:
+    """Lower the operations of a block into a new one that takes the split values."""
+    new = Block(arg_types=carried.types())
+    move_to_end(old.ops, new)
+    carried.bind(state, old.args, new.args)
+    lower_block(state, new)
+    return Region(new)
+
+
+def _replace(
+    state: State, op: scf.IfOp | scf.WhileOp, new: Operation, carried: Carried
+) -> None:
+    new.location = op.location
     Builder.before(op).add(new)
-    passed.bind(state, op.results, new.results)
+    carried.bind(state, op.results, new.results)
     state.dead.append(op)
