@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from xdsl.dialects.builtin import (
@@ -17,7 +17,13 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.analysis.control_flow import yielded
 from xetl.codegen.memref import static_strides
-from xetl.dialects.base import constant_index, is_memref, memref_type, vector_type
+from xetl.dialects.base import (
+    Index,
+    constant_index,
+    is_memref,
+    memref_type,
+    vector_type,
+)
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, unmoved
 from xetl.errors import InternalError
@@ -55,31 +61,26 @@ class Carried:
         """Carry a tile. ``stays``: in its matrix; ``forward``: it never moves back."""
         tile = state.tiles[value]
         if isinstance(tile, ScatterTile):
-            indices = tile.indices
-            self.buffers[index] = state.room_for(indices)
+            self.buffers[index] = state.room_for(tile.indices)
             self.tiles[index] = tile
-            if not stays:
-                self.roaming[index] = _any_memory(state, value, tile.memref)
-            return
-        inside = tile.non_negative and forward and stays
-        self.tiles[index] = replace(tile, non_negative=inside, is_inside=False)
+        else:
+            inside = tile.non_negative and forward and stays
+            self.tiles[index] = replace(tile, non_negative=inside, is_inside=False)
         if not stays:
-            self.roaming[index] = _any_memory(state, value, tile.matrix.memref)
+            self.roaming[index] = _any_memory(state, value, _memory_of(tile)[0])
 
     def types(self) -> list[Attribute]:
         """Return the types of the values after splitting."""
         types: list[Attribute] = []
         for index, value in enumerate(self.values):
+            if index in self.roaming:
+                sizes = _memory_of(self.tiles[index])[1]
+                types += [self.roaming[index], *(IndexType() for _ in sizes)]
             if index in self.buffers:
-                if index in self.roaming:
-                    types += [self.roaming[index], *self._size_types(index)]
                 continue
             if index in self.registers:
                 types += self.registers[index]
-                continue
-            if index in self.roaming:
-                types += [self.roaming[index], IndexType(), IndexType()]
-            if index in self.tiles:
+            elif index in self.tiles:
                 types += [IndexType(), IndexType()]
             else:
                 types.append(value.type)
@@ -92,18 +93,13 @@ class Carried:
         remaining = iter(new)
         for index, value in enumerate(old):
             tile = self.tiles.get(index)
+            if tile is not None and index in self.roaming:
+                tile = _moved(tile, remaining)
             if isinstance(tile, ScatterTile):
-                if index in self.roaming:
-                    tile = replace(tile, memref=next(remaining))
-                    for _ in self._size_types(index):
-                        tile = replace(tile, size=next(remaining))
                 indices = _stand_in(state, tile.indices)
                 state.buffers[indices] = self.buffers[index]
                 state.tiles[value] = replace(tile, indices=indices)
             elif isinstance(tile, TileAt):
-                if index in self.roaming:
-                    matrix = Matrix(next(remaining), next(remaining), next(remaining))
-                    tile = replace(tile, matrix=matrix)
                 row, col = next(remaining), next(remaining)
                 state.tiles[value] = replace(tile, row=row, col=col)
             elif index in self.buffers:
@@ -120,44 +116,29 @@ class Carried:
         """Return the split values, from the old ones as they are in front of ``op``."""
         build, flat = Builder.before(op), list[SSAValue]()
         for index, value in enumerate(values):
-            if index in self.buffers:
-                if index in self.roaming:
-                    flat += self._array(build, state, index, value)
-                continue
-            if index in self.registers:
+            if index in self.tiles:
+                tile = state.tiles[value]
+                flat += self._memory(build, index, tile)
+                if isinstance(tile, TileAt):
+                    flat += [build.index(tile.row), build.index(tile.col)]
+            elif index in self.registers:
                 flat += state.registers[value]
-                continue
-            if index not in self.tiles:
+            elif index not in self.buffers:
                 flat.append(value)
-                continue
-            tile, like = state.tiles[value], self.tiles[index]
-            assert isinstance(tile, TileAt)
-            assert isinstance(like, TileAt)
-            if index in self.roaming:
-                matrix = tile.matrix
-                flat.append(_cast(build, matrix.memref, self.roaming[index]))
-                flat += [build.index(matrix.rows), build.index(matrix.cols)]
-            elif not same_matrix(tile, like):
-                raise InternalError("a carried tile changes its matrix")
-            flat += [build.index(tile.row), build.index(tile.col)]
         return flat
 
-    def _size_types(self, index: int) -> list[Attribute]:
-        """Return the type of the size of a roaming scatter tile's array, if any."""
-        tile = self.tiles[index]
-        assert isinstance(tile, ScatterTile)
-        return [] if tile.size is None else [IndexType()]
-
-    def _array(
-        self, build: Builder, state: State, index: int, value: SSAValue
+    def _memory(
+        self, build: Builder, index: int, tile: TileAt | ScatterTile
     ) -> list[SSAValue]:
-        """Return the array of a roaming scatter tile, and its size."""
-        tile = state.tiles[value]
-        assert isinstance(tile, ScatterTile)
-        sizes = [] if tile.size is None else [build.index(tile.size)]
-        if len(sizes) != len(self._size_types(index)):
+        """Return the memory of a roaming tile, and its sizes; nothing for others."""
+        if index not in self.roaming:
+            if not same_matrix(tile, self.tiles[index]):
+                raise InternalError("a carried tile changes its matrix")
+            return []
+        memory, sizes = _memory_of(tile)
+        if len(sizes) != len(_memory_of(self.tiles[index])[1]):
             raise InternalError("an array of known size and one of unknown are mixed")
-        return [_cast(build, tile.memref, self.roaming[index]), *sizes]
+        return [_cast(build, memory, self.roaming[index]), *map(build.index, sizes)]
 
     def vectors(
         self, state: State, values: Sequence[SSAValue]
@@ -167,23 +148,34 @@ class Carried:
         for index, buffer in self.buffers.items():
             value = values[index]
             if index in self.tiles:
-                tile, like = state.tiles[value], self.tiles[index]
+                tile = state.tiles[value]
                 assert isinstance(tile, ScatterTile)
-                assert isinstance(like, ScatterTile)
-                if index not in self.roaming and tile.memref is not like.memref:
-                    raise InternalError("a carried scatter tile changes its array")
                 value = tile.indices
             found.append((value, buffer))
         return found
 
 
+def _memory_of(tile: TileAt | ScatterTile) -> tuple[SSAValue, Sequence[Index]]:
+    """Return the memref of a tile, and its sizes as far as the tile has them."""
+    if isinstance(tile, ScatterTile):
+        return tile.memref, () if tile.size is None else (tile.size,)
+    return tile.matrix.memref, (tile.matrix.rows, tile.matrix.cols)
+
+
+def _moved(
+    tile: TileAt | ScatterTile, memory: Iterator[SSAValue]
+) -> TileAt | ScatterTile:
+    """Return the same tile of other memory: the next memref and its sizes."""
+    base, sizes = next(memory), [next(memory) for _ in _memory_of(tile)[1]]
+    if isinstance(tile, TileAt):
+        return replace(tile, matrix=Matrix(base, *sizes))
+    return replace(tile, memref=base, size=sizes[0] if sizes else None)
+
+
 def same_matrix(left: TileAt | ScatterTile, right: TileAt | ScatterTile) -> bool:
     """True for tiles of one matrix, or scatter tiles of one array."""
-    if isinstance(left, ScatterTile) and isinstance(right, ScatterTile):
-        return left.memref is right.memref
-    if isinstance(left, TileAt) and isinstance(right, TileAt):
-        return left.matrix.memref is right.matrix.memref
-    return False
+    same_kind = type(left) is type(right)
+    return same_kind and _memory_of(left)[0] is _memory_of(right)[0]
 
 
 def stays_in_matrix(tile: SSAValue, start: SSAValue) -> bool:
