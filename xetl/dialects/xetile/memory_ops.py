@@ -202,15 +202,10 @@ class LoadTileOp(TileAccess, name="xetile.load_tile", traits=[MemoryReadEffect()
     )
 
     def __init__(
-        self,
-        tile: Value,
-        padding: Attribute | None = None,
-        result_type: Attribute | None = None,
-        **others: Any,
+        self, tile: Value, padding: Attribute | None = None, **others: Any
     ) -> None:
         described = tile_type(tile)
-        type_ = result_type or described.vector_type()
-        types = [type_] * described.array_length
+        types = [described.vector_type()] * described.array_length
         super().__init__(tile, types, padding=padding, **others)
 
     @property

@@ -169,18 +169,8 @@ class BlockTdescAttr(StructAttr):
     length: IntAttr = param_def()
     bounds: IntAttr = param_def()
 
-    def __init__(
-        self,
-        *,
-        array_length: int = 1,
-        memory_space: str = "global",
-        boundary_check: bool = True,
-    ) -> None:
-        super().__init__(
-            MemorySpaceAttr(memory_space),
-            IntAttr(array_length),
-            IntAttr(int(boundary_check)),
-        )
+    def __init__(self, *, array_length: int = 1) -> None:
+        super().__init__(MemorySpaceAttr("global"), IntAttr(array_length), IntAttr(1))
 
 
 @irdl_attr_definition
@@ -196,8 +186,8 @@ class ScatterTdescAttr(StructAttr):
     space: MemorySpaceAttr = param_def()
     chunk: IntAttr = param_def()
 
-    def __init__(self, *, chunk_size: int = 1, memory_space: str = "global") -> None:
-        super().__init__(MemorySpaceAttr(memory_space), IntAttr(chunk_size))
+    def __init__(self, *, memory_space: str = "global") -> None:
+        super().__init__(MemorySpaceAttr(memory_space), IntAttr(1))
 
 
 READ_HINTS = ("cached", "uncached", "streaming", "read_invalidate")

@@ -45,15 +45,10 @@ class TensorDescType(ShapedType):
         shape: Sequence[int],
         element_type: Attribute,
         encoding: attributes.BlockTdescAttr | attributes.ScatterTdescAttr | None = None,
-        layout: attributes.LayoutAttr | attributes.SliceAttr | None = None,
     ) -> None:
         plain = encoding is None or encoding == attributes.BlockTdescAttr()
-        super().__init__(
-            int_list(shape),
-            element_type,
-            NoneAttr() if plain else encoding,
-            layout or NoneAttr(),
-        )
+        kept = NoneAttr() if plain else encoding
+        super().__init__(int_list(shape), element_type, kept, NoneAttr())
 
     @property
     def scattered(self) -> bool:
