@@ -135,7 +135,7 @@ class Builder:
     def index(self, index: Index) -> SSAValue:
         """Return ``index`` as an SSA value; insert a constant for an integer."""
         if isinstance(index, int):
-            return self.insert(arith.ConstantOp.index(index))
+            return self.constant(index, builtin.IndexType())
         return index
 
     def pure(self, make: Callable[..., Operation], *operands: Index) -> SSAValue:

@@ -140,20 +140,14 @@ def _load(em: KernelEmitter, op: simt.LoadOp) -> None:
     address, mask, fill = em.all([op.address, op.mask, op.fill])
     mask = allowed(em, mask)
     if not always(mask):
-        address = b.select(mask, address, _safe_address(em, op.is_local))
+        readable = constant(0) if op.is_local else em.status_words()
+        address = b.select(mask, address, readable)
     element = op.result.type
     at = hinted(em, pointer(em, op, address), "load", op.hints)
     value = b.load(at, typ=types.memory_type(element), align=types.byte_width(element))
     if fill.type == types.I1:
         value = b.icmp_signed("!=", value, types.I8(0))
     em.set(op.result, value if always(mask) else b.select(mask, value, fill))
-
-
-def _safe_address(em: KernelEmitter, is_local: bool) -> types.Value:
-    """Return the address of 8 bytes that may be read at any time."""
-    if is_local:
-        return constant(0)
-    return em.status_words()
 
 
 def _store(em: KernelEmitter, op: simt.StoreOp) -> None:

@@ -125,10 +125,6 @@ class Emitter(Builder):
             key, (), lambda: arith.ConstantOp(make_splat(number, type_), type_)
         )
 
-    def index(self, index: Index) -> SSAValue:
-        """Return an index as a value."""
-        return self.constant(index, IndexType()) if isinstance(index, int) else index
-
     def pure(self, make: Callable[..., Operation], *operands: Index) -> SSAValue:
         """Return the result of an operation on indices; see `shared`."""
         values = [self.index(each) for each in operands]

@@ -231,8 +231,6 @@ class Lanes(Builder):
         self.device = device
         self.entry = entry
         self._head = Builder.at_end(Block(), source.location)
-        self._constants: dict[tuple[object, ...], SSAValue] = {}
-        self._beside: dict[tuple[SSAValue, str], SSAValue] = {}
         self._held: dict[SSAValue, tuple[SSAValue, ...]] = {}
         self.memories: dict[SSAValue, Memory] = {}
         """The memory of memrefs, and of matrices in the workgroup's memory."""
@@ -261,11 +259,8 @@ class Lanes(Builder):
         self, value: SSAValue, key: str, make: Callable[[], SSAValue]
     ) -> SSAValue:
         """Return what ``make`` computes of a value: once, right after the value."""
-        known = self._beside.get((value, key))
-        if known is None:
-            with self.at(Builder.after(value).point):
-                known = self._beside[(value, key)] = make()
-        return known
+        with self.at(Builder.after(value).point):
+            return self.once((value, key), lambda _: make())
 
     # What a lane holds --------------------------------------------------------------
 
@@ -319,14 +314,7 @@ class Lanes(Builder):
     def constant(self, number: float, type_: Attribute) -> SSAValue:
         """Return a constant, a number or a vector of it, which is shared."""
         key = (repr(number), type_)
-        known = self._constants.get(key)
-        if known is None:
-            known = self._constants[key] = self._head.constant(number, type_)
-        return known
-
-    def index(self, index: Index) -> SSAValue:
-        """Return an index as a value of type `index`."""
-        return self.constant(index, IndexType()) if isinstance(index, int) else index
+        return self.of_lane(key, lambda head: head.constant(number, type_))
 
     @property
     def lane(self) -> SSAValue:
@@ -356,11 +344,8 @@ class Lanes(Builder):
         )
 
     def of_lane(self, key: Hashable, make: Callable[[Builder], SSAValue]) -> SSAValue:
-        """Return a value that depends on the lane's id only; it is shared."""
-        known = self._constants.get((key,))
-        if known is None:
-            known = self._constants[(key,)] = make(self._head)
-        return known
+        """Return a constant, or a value of the lane's id; it is shared, at the head."""
+        return self._head.once(key, make)
 
     # Refusing -----------------------------------------------------------------------
 
