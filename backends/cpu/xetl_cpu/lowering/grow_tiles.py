@@ -250,6 +250,7 @@ def _task(slices: Slices, dim: int, target: Target, may_go: bool) -> _Task:
     rule = _of_columns if dim == -1 else _of_rows
     task = min(rule(product, target) for product in products)
     fuses = len(products) == 1 and on_tiles(products[0], target) is not None
+    fuses = fuses and target.calls == INLINE
     if way_to_store(products[0], on_tiles=fuses) is not None:
         return task
     elements = sum(prod(shape_of(each.result.type)) for each in products)

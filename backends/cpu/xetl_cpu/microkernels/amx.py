@@ -56,9 +56,10 @@ def emit_amx_block_gemm(
     A and ``c`` have at least ``blocking.least_rows`` rows, and ``k`` is a multiple of
     ``blocking.k_step``, padded with zeros. The thread is configured with `CONFIG`.
 
-    With ``out``, its arguments are followed by ``past`` (i1): whole lines bypass the
-    caches. ``compute(context, sums, row, column)`` returns the bits that are stored for
-    a vector of sums; then ``context`` follows. Without it, sums are converted.
+    With ``dtype``, the arguments for a matrix of it are followed by ``past`` (i1):
+    whole lines bypass the caches. ``compute(context, sums, row, column)`` returns the
+    bits that are stored for a vector of sums, and ``context`` follows; None: the sums
+    are converted.
     """
     out = None if dtype is None else _Destination(dtype, compute)
     arithmetic = blocking.arithmetic

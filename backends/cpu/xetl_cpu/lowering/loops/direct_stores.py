@@ -29,7 +29,7 @@ from xetl_cpu.lowering.tiles import may_alias, tile_root, way_to_store
 from xetl_cpu.microkernels.blocking import Blocking
 
 _ROUNDED = ("f16", "bf16")
-_MOVED = (BrgemmTileOp, arith.TruncfOp)
+_UNCHANGED = (BrgemmTileOp, arith.TruncfOp)
 
 
 @record(frozen=True)
@@ -60,7 +60,7 @@ def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> Taken | No
     if way is None:
         return None
     computed, store = way
-    is_fused = len(computed) > 2 or type(computed[-1]) not in _MOVED
+    is_fused = len(computed) > 2 or type(computed[-1]) not in _UNCHANGED
     if not is_fused and not _is_converted(store, op, blocking, state):
         return None
     tile = state.tiles[store.tile]
