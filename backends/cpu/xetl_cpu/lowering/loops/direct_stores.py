@@ -23,7 +23,7 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, element_name
 from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.materialization import snapshot_loads_before
-from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, no_loops
 from xetl_cpu.lowering.loops.state import State, TileAt
 from xetl_cpu.lowering.tiles import may_alias, tile_root, way_to_store
 from xetl_cpu.microkernels.blocking import Blocking
@@ -93,8 +93,7 @@ def _epilogue(
         build.index(build.minus(at, start))
         for at, start in zip(place, (tile.row, tile.col))
     )
-    # A nest of no loops: all code goes to one place, and nobody asks for the loop.
-    nest = Nest(row, col, None, None, (build, build, build), {row: 1, col: 2})  # pyright: ignore[reportArgumentType]
+    nest = no_loops(build, row, col)
     ev, at = Evaluator(replace(state, lanes=lanes), nest), At(row, col, COLUMNS, lanes)
     ev.memo[id(op.result), at.key()] = vector
     build.add(scf.YieldOp(ev.eval(store.value, at)))

@@ -215,6 +215,13 @@ def open_nest(
     return Nest(row, column, loop, outer_loop, places, levels)
 
 
+def no_loops(build: Builder, row: Index = 0, col: Index = 0) -> Nest:
+    """Return a nest whose code all goes to one place: nobody asks for its loop."""
+    known = ((row, 1), (col, 2))
+    levels = {each: level for each, level in known if isinstance(each, SSAValue)}
+    return Nest(row, col, None, None, (build, build, build), levels)  # pyright: ignore[reportArgumentType]
+
+
 def splat(build: Builder, scalar: SSAValue, lanes: int) -> SSAValue:
     """Return a vector with the scalar in every lane; the scalar itself for one lane."""
     if lanes == 1:

@@ -45,7 +45,7 @@ from xetl_cpu.lowering.loops.chunks import (
     whole_steps,
 )
 from xetl_cpu.lowering.loops.evaluator import Evaluator
-from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask, lane_numbers
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, lane_numbers, no_loops
 from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (
     Buffer,
@@ -185,9 +185,7 @@ def extract(
 ) -> SSAValue:
     """One element of a value as a scalar, in front of ``op``."""
     build = Builder.before(op)
-    # A nest of no loops: all code goes to one place, and nobody asks for the loop.
-    nest = Nest(0, 0, None, None, (build, build, build))  # pyright: ignore[reportArgumentType]
-    return Evaluator(state, nest).eval(value, At(*position, COLUMNS, 1))
+    return Evaluator(state, no_loops(build)).eval(value, At(*position, COLUMNS, 1))
 
 
 @record()
