@@ -271,7 +271,7 @@ class BackendBase(ABC):
     stages: Sequence[str] = ()
     """Names that `kernel.ir` accepts, besides those of the passes."""
     slow_stages: Sequence[str] = ()
-    """Those of ``stages`` that other programs make; views of all stages omit them."""
+    """The ``stages`` that other programs make; views of all stages omit them."""
     cacheable: bool = True
     """Whether artifacts may be kept on disk."""
     stops_at_breakpoints: bool = False

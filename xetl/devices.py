@@ -1,4 +1,4 @@
-"""What Intel GPUs can do with one instruction: blocks of memory and of matrices.
+"""The instructions of Intel GPUs for blocks of memory and of matrices.
 
 Each number stands here once, with its source:
 
@@ -35,9 +35,9 @@ Block = tuple[int, int]
 ROW_BYTES = 64
 """A row of all blocks of a message has at most so many [Xe]."""
 LOAD_BYTES = 2048
-"""What a load or a prefetch brings at most: 32 registers [Xe]."""
+"""The most that a load or a prefetch reads: 32 registers [Xe]."""
 STORE_BYTES = 512
-"""What a store takes at most: 8 registers [Xe]."""
+"""The most that a store writes: 8 registers [Xe]."""
 
 
 @record(frozen=True)
@@ -107,7 +107,7 @@ class MatrixUnit:
 
 @record(frozen=True)
 class Speed:
-    """What operations cost; read by `xetl.transforms.propagate_wg_maps.choose`.
+    """Costs of operations; read by `xetl.transforms.propagate_wg_maps.choose`.
 
     Attributes:
         engines: of a core; each has a matrix unit.
@@ -151,7 +151,7 @@ class Card:
 
 @record(frozen=True)
 class Sustained:
-    """What part of the most a good kernel gets for a long time, of each kind."""
+    """The part of each peak that a good kernel sustains."""
 
     matrix: float
     vector: float
@@ -197,7 +197,7 @@ class Device:
     has_fp64: bool = True
 
     def blocks_of(self, access: Access, bits: int, *, shared: bool = False) -> Messages:
-        """What a message may move; no shapes where there is no such message."""
+        """Return the blocks a message may move; no shapes if there is no message."""
         if shared:
             return self.shared.of(bits)
         return self.messages[access].get(bits, Messages((), {}))

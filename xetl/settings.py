@@ -149,9 +149,9 @@ class Config:
     log = Setting("XETL_LOG", _switch, default=False)
     """Whether a launch on a device prints to stderr which of its kernels it runs."""
     xsmm = Setting("XETL_XSMM", _products, default="inline")
-    """What computes products on the CPU: ``inline``, xetl's own code; ``libxsmm``;
-    ``recording``, NumPy, which records the calls; or the path of a libxsmm, or of a
-    library with ``xsmm_*`` functions."""
+    """The code that computes products on the CPU: ``inline``, xetl's own code;
+    ``libxsmm``; ``recording``, NumPy, which records the calls; or the path of a
+    libxsmm, or of a library with ``xsmm_*`` functions."""
     prefetch = Setting[int | None]("XETL_PREFETCH", _steps, None)
     """How many iterations ahead loops with products prefetch their tiles on a GPU, if
     the kernel has no prefetches. 0: never; None: a cost model decides."""

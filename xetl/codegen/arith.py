@@ -229,7 +229,7 @@ def _float(name: str) -> Emit:
 
 
 _LARGEST_F32 = 3.4028235677973366e38
-"""What rounds to the infinity of f32: its largest number and half a step."""
+"""The least value that rounds to infinity in f32: the largest and half a step."""
 
 UNSIGNED_ZERO = ("nsz",)
 """Fast-math flag for min and max: they may give either zero (3 instructions less)."""
@@ -255,7 +255,7 @@ def extreme(em: Emitter, name: str, to: Attribute, *args: types.Value) -> types.
 
 
 CHOICES = {"maxnum": ">", "minnum": "<"}
-"""What `chosen` compares with, by intrinsic."""
+"""The comparison that `chosen` makes, by intrinsic."""
 
 
 def chosen(

@@ -105,7 +105,7 @@ class _Division:
         return divide(self.left, self.safe)
 
     def remainder(self, quotient: Value) -> Value:
-        """What is left; 0 where the divisor was replaced."""
+        """Return the remainder; 0 where the divisor was replaced."""
         return self.b.sub(self.left, self.b.mul(quotient, self.safe))
 
     def finished(self, quotient: Value) -> Value:

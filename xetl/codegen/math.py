@@ -17,7 +17,7 @@ from xetl.dialects.upstream import arith, math
 
 
 def _by_name(*ops: type[XetlOp]) -> dict[type[XetlOp], str]:
-    """What LLVM or C call as MLIR does."""
+    """Return the operations and their names, which MLIR, LLVM and C share."""
     return {op: op.name.partition(".")[2] for op in ops}
 
 
@@ -36,7 +36,7 @@ _FUNCTIONS = {
 }
 _LIBRARY = _by_name(math.AcoshOp, math.AsinhOp, math.AtanhOp, math.ErfcOp)
 FUNCTIONS: dict[Any, str] = {**_FUNCTIONS, **_LIBRARY}
-"""What the elementary functions are called in C."""
+"""The C names of the elementary functions."""
 LIBRARY = frozenset(name + end for name in _LIBRARY.values() for end in ("", "f"))
 """The C functions that emitted code may call."""
 

@@ -263,7 +263,7 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """What the kernel is called."""
+        """Return the name of the kernel."""
         return getattr(self.kernel, "name", None) or self.kernel.__name__
 
 

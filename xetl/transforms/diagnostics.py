@@ -106,7 +106,7 @@ def places_of(location: Attribute) -> list[tuple[str, int, int]]:
 
 
 def facts_of(remarks: list[Remark], file: str) -> dict[str, list[list[int | str]]]:
-    """What an artifact keeps of the remarks: ``[line, topic, text]`` and warnings.
+    """The remarks as an artifact keeps them: ``[line, topic, text]`` and warnings.
 
     The file is added where it is not ``file``, that of the kernel.
     """
@@ -174,13 +174,13 @@ class DiagnosticEmitter:
         return ARG_NAMES in known and TEXT not in known
 
     def name(self, op: Operation) -> str:
-        """What the user calls an operation."""
+        """Return the user's name of an operation."""
         if self.is_python:
             return f"`{_IN_PYTHON.get(op.name, op.name.partition('.')[2])}`"
         return f"`{op.name}`"
 
     def place(self, op: Operation) -> str:
-        """What the user calls an operation, and its line."""
+        """Return the user's name of an operation, and its line."""
         position = next(positions_of(op.location), None)
         line = "" if position is None else f" at line {position.line.data}"
         return f"{self.name(op)}{line}"

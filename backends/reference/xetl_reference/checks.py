@@ -349,7 +349,7 @@ class Order:
 
 
 class Messages:
-    """What programs tell each other by atomics between fences: locks, flags.
+    """The order that atomics between fences impose on programs: locks, flags.
 
     An atomic leaves what its program did and knew before its last fence, for those that
     update the element later; they know it from their next fence on.
@@ -365,7 +365,7 @@ class Messages:
         return self._known
 
     def fence(self, program: int, now: int) -> None:
-        """What came before the code ``now`` stays before what comes behind it."""
+        """Keep accesses before the code ``now`` before those behind it."""
         _join(self._known, self._found)
         self._told = {**self._known, program: now}
 

@@ -63,7 +63,7 @@ class FlagsAttr(Data[frozenset[StrEnum]]):
 
 
 class FastMathFlag(StrEnum):
-    """What an arithmetic operation may assume or do.  Source: MLIR, `arith`."""
+    """Permissions and promises of an arithmetic operation.  Source: MLIR, `arith`."""
 
     REASSOC = "reassoc"
     NNAN = "nnan"

@@ -310,7 +310,7 @@ def _split_heads(x: Operand, groups: int) -> tuple[Shape, View]:
 
 
 def _turn(view: View | None, index: tuple[int, ...]) -> View | None:
-    """What a turn of a loop sees of a view."""
+    """Return the part of a view that a turn of a loop reads."""
     return chain(view, lambda x: x[index]) if view and index else view
 
 

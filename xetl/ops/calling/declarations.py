@@ -72,7 +72,7 @@ class Step:
 
 @record(frozen=True)
 class Call:
-    """What a rule returns: the results of a call and its launches.
+    """The return value of a rule: the results of a call and its launches.
 
     Attributes:
         results: shape and dtype of each.

@@ -157,7 +157,7 @@ HEADER_WORDS = 16
 """Words of the header in front of a packed operand."""
 
 NONE, FILL, FILLED = range(3)
-"""What a launch passes in: nothing (pack into the workspace), memory to pack into, or
+"""The argument of a launch: nothing (pack into the workspace), memory to pack into, or
 memory that holds the packed operand."""
 
 NUMBER_SHIFT = 48

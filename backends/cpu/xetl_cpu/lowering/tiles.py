@@ -303,7 +303,7 @@ def _is_copied(op: Operation) -> bool:
 
 
 class Demand(NamedTuple):
-    """How many rows and columns are read; None: all of them."""
+    """The numbers of rows and columns that are read; None: all."""
 
     rows: SSAValue | None = None
     cols: SSAValue | None = None

@@ -374,7 +374,7 @@ class RegisterTile:
 
 @record()
 class _Surplus:
-    """What a strip has too much if B is shifted: products of A with shifted zeros.
+    """The surplus of a strip if B is shifted: products of A with shifted zeros.
 
     The first panel leaves it for all, a number for each row, in memory at ``place``. It
     computes it last: then its rows are in caches.

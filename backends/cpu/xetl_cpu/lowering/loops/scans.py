@@ -35,7 +35,7 @@ Values = Sequence[SSAValue]
 
 @record()
 class _Scan:
-    """What is scanned, and how.
+    """A scan: its operand and its parameters.
 
     Attributes:
         sources, results: as many of each.

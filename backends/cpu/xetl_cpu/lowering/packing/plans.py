@@ -145,7 +145,7 @@ _Fact = Index | str | None
 
 @record()
 class Plan:
-    """What is packed of an operand, and how a program finds its part in it.
+    """The packed part of an operand, and how a program finds its block in it.
 
     Attributes:
         init: the operand's tile.
