@@ -92,6 +92,20 @@ def test_torch_that_is_imported_later() -> None:
     subprocess.run([sys.executable, "-c", LATE_TORCH], check=True, timeout=200)
 
 
+WITHOUT_TORCH = """
+import sys
+import numpy as np
+from xetl import ops
+from xetl.ops.products.plans import Launch
+x = np.ones((4, 4), np.float32)
+packed = ops.prepack(x)
+for _ in range(3):
+    ops.matmul(x, packed)
+Launch.run_seen = None  # planning a call again would fail
+assert np.array_equal(ops.matmul(x, packed), x @ x)
+assert "torch" not in sys.modules
+"""
+
 LAZILY = """
 import sys
 import numpy as np
@@ -134,3 +148,7 @@ def test_modules_are_loaded_when_a_function_of_theirs_is_asked_for(
     words = [sys.executable, "-c", program, *([when] if when else [])]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_native_code_repeats_prepacked_products_without_torch() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True, timeout=200)

@@ -109,9 +109,9 @@ def _builtin(
         width = record[layout.R_WIDTH]
         expected += words_of(value) if is_array else [0] * width
     makers = [(make, args) for _, make, args in call.made]
-    sees_modes = any(
-        isinstance(x, ArrayView) and type(x.obj) is not np.ndarray for x in objects
-    )
+    given = [value.obj for value in objects if isinstance(value, ArrayView)]
+    arrays = [x.array if isinstance(x, Prepacked) else x for x in given]
+    sees_modes = any(type(array) is not np.ndarray for array in arrays)
     find_torch(layout.process)
     if sees_modes and not layout.process[P_TENSOR]:
         return None
