@@ -226,6 +226,21 @@ def test_read_only_inputs(backend: str) -> None:
     assert np.array_equal(result, given + given)
 
 
+def test_files_in_memory(backend: str, tmp_path: Path) -> None:
+    file = np.memmap(tmp_path / "file", np.float32, "w+", shape=plain().shape)
+    file[...] = plain()
+    for _ in range(3):  # later calls take a shorter way
+        double(file, file, backend=backend)
+    file.flush()
+    kept = np.memmap(tmp_path / "file", np.float32, "r", shape=file.shape)
+    assert np.array_equal(kept, plain() * 8)
+    for _ in range(2):
+        double(kept, result := np.zeros_like(plain()), backend=backend)
+        assert np.array_equal(result, plain() * 16)
+        with pytest.raises(LaunchError, match="read-only"):
+            double(result, kept, backend=backend)
+
+
 @pytest.mark.parametrize("layout", ["rows backwards", "columns backwards", "misaligned",
     "neither stride is 1", "rows far apart", "no columns", "windows",
     "one row many times", "one element many times"])  # fmt: skip

@@ -98,6 +98,8 @@ def _as_plain(torch: Any, value: Any) -> Any:
         return tensor_as_array(torch, value)
     if isinstance(value, np.integer | np.floating | np.bool_):
         return cast("Any", value).item()
+    if isinstance(value, np.memmap):
+        return np.asarray(cast("np.memmap[Any, Any]", value))
     if isinstance(value, tuple | list):
         return known_constant(cast("object", value))
     others = issubclass(type(value), np.ndarray) or usm.states(value, usm.INTERFACE)

@@ -351,20 +351,39 @@ def _require_equal(code: EntryCode, obj: Word, known: Word) -> None:
     code.refuse_if(equal == 0)
 
 
-def _check_type(code: EntryCode, obj: Word, wanted: int) -> None:
-    code.refuse_if(obj[layout.OB_TYPE // 8] != code.process[wanted])
-
-
 def _read_float(code: EntryCode, obj: Word) -> Word:
-    _check_type(code, obj, layout.P_FLOAT)
-    return obj[layout.FLOAT_VALUE // 8]
+    """Return the bits of a float, or of NumPy's f32 or f64 as a float."""
+    is_float, is_f32, is_f64 = _classes(code, obj, _FLOATS)
+    is_wide = is_float | is_f64
+    code.refuse_if(~(is_wide | is_f32))
+    wide, narrow = obj[layout.NUMBER // 8], obj.half(layout.NUMBER)
+    return code.choose(is_wide, wide, narrow.as_f64())
 
 
 def _read_int(code: EntryCode, obj: Word, overflow: Word) -> Word:
-    _check_type(code, obj, layout.P_INT)
-    value = code.call_c("PyLong_AsLongLongAndOverflow", I64, obj, overflow)
-    code.refuse_if(overflow.half(0) != 0)
-    return value
+    """Return the value of an int, or of NumPy's i32 or i64."""
+    is_int, is_i32, is_i64 = _classes(code, obj, _INTS)
+    found = code.kept(1)
+    with code.when_else(is_int) as (python, numpy):
+        with python:
+            read = "PyLong_AsLongLongAndOverflow"
+            found[0] = code.call_c(read, I64, obj, overflow)
+            code.refuse_if(overflow.half(0) != 0)
+        with numpy:
+            code.refuse_if(~(is_i32 | is_i64))
+            wide, narrow = obj[layout.NUMBER // 8], obj.half(layout.NUMBER)
+            found[0] = code.choose(is_i64, wide, narrow.sized(I64))
+    return found[0]
+
+
+_FLOATS = layout.P_FLOAT, layout.P_F32, layout.P_F64
+_INTS = layout.P_INT, layout.P_I32, layout.P_I64
+
+
+def _classes(code: EntryCode, obj: Word, classes: Sequence[int]) -> list[Word]:
+    """Return for each class, by its word of the process, whether it is the object's."""
+    kind = obj[layout.OB_TYPE // 8]
+    return [kind == code.process[each] for each in classes]
 
 
 def _emit_pairs(module: Any, overlap: Any) -> Any:

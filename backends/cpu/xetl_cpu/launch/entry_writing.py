@@ -14,7 +14,21 @@ from xetl.codegen.types import declare
 from xetl.records import record
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch import slots as slot
-from xetl_cpu.llvm import I1, I8, I32, I64, PTR, VOID, Builder, Type, Value, as_word, ir
+from xetl_cpu.llvm import (
+    F32,
+    F64,
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    VOID,
+    Builder,
+    Type,
+    Value,
+    as_word,
+    ir,
+)
 
 
 def _operator(name: str) -> Callable[[Word, Word | int], Word]:
@@ -92,6 +106,12 @@ class Word:
         wider = builder.zext if self.value.type == I1 else builder.sext
         write = wider if type_ == I64 else builder.trunc
         return Word(self.code, write(self.value, type_))
+
+    def as_f64(self) -> Word:
+        """Return the bits of an f64 that has the value of this f32."""
+        builder = self.code.builder
+        wide = builder.fpext(builder.bitcast(self.value, F32), F64)
+        return Word(self.code, builder.bitcast(wide, I64))
 
     def at(self, offset: Word | int) -> Word:
         """Return the address ``offset`` bytes further."""

@@ -48,7 +48,7 @@ RUN, REPLAY = "xetl_run", "xetl_replay"
 """The functions that the entry calls, by table: one kernel, or a recorded call."""
 
 # Where things are in CPython's and NumPy's structures, in bytes.
-OB_TYPE, FLOAT_VALUE, OB_SIZE, BYTES_VALUE = 8, 16, 16, 32
+OB_TYPE, NUMBER, OB_SIZE, BYTES_VALUE = 8, 16, 16, 32
 TUPLE_ITEMS, LIST_ITEMS = tuple.__basicsize__, 24  # CPython 3.14 put a hash before
 DATA, RANK, SHAPE, STRIDES, DESCR, FLAGS = 16, 24, 32, 40, 56, 64
 ALIGNED, WRITEABLE = 0x100, 0x400
@@ -82,6 +82,7 @@ P_RESTORE_THREAD = new_word(address_of(ctypes.pythonapi.PyEval_RestoreThread))
 P_FAST_LAUNCHES = new_word(threads.FAST_LAUNCHES)
 P_SLOW_LAUNCHES = new_word(threads.SLOW_LAUNCHES)
 P_NDARRAY, P_INT, P_FLOAT = map(word_of, (np.ndarray, int, float))
+P_I32, P_I64, P_F32, P_F64 = map(word_of, (np.int32, np.int64, np.float32, np.float64))
 P_TRUE, P_FALSE, P_NONE, P_NO_NAMES = map(word_of, (True, False, None, ()))
 P_DONE, P_REFUSED = map(word_of, (_DONE, _REFUSED))
 P_ENVIRON = new_word(0 if environ is None else id(environ))
@@ -280,7 +281,7 @@ def _layouts_hold() -> bool:
     if "t" in sys.abiflags:  # without the global lock, others could change what we read
         return False
     number, text = 2.5, b"layout"
-    if ctypes.c_double.from_address(id(number) + FLOAT_VALUE).value != number:
+    if not all(map(_number_layout_holds, (number, *_NUMPYS))):
         return False
     if ctypes.string_at(id(text) + BYTES_VALUE, len(text)) != text:
         return False
@@ -289,6 +290,14 @@ def _layouts_hold() -> bool:
     if found != (2, id(text)) or word_at(word_at(id(items) + LIST_ITEMS)) != id(text):
         return False
     return all(map(_array_layout_holds, (np.zeros((3, 10), "f4")[1:, ::2], np.ones(7))))
+
+
+_NUMPYS = np.float64(2.5), np.float32(2.5), np.int64(-2), np.int32(-2)
+
+
+def _number_layout_holds(number: Any) -> bool:
+    held = np.asarray(number).tobytes()
+    return ctypes.string_at(id(number) + NUMBER, len(held)) == held
 
 
 def _array_layout_holds(array: np.ndarray[Any, Any]) -> bool:
