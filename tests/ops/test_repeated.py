@@ -194,6 +194,7 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda x: ops.relu(turned(x)),
         lambda x: ops.relu(turned(x), out=turned(x)),
         lambda x: ops.swiglu(turned(x), turned(x)),
+        lambda x: ops.softmax(x, dim=1, dtype=np.float64),
     ]
     tensor = some(0)
     ops.relu(tensor)  # the first call of a process loads the code that repeats calls

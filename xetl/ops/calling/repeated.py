@@ -31,8 +31,8 @@ from xetl.settings import launch_state
 REPEATED: set[type] = {np.ndarray}
 """Classes of arrays whose calls are repeated; torch's tensors are added with torch."""
 
-PLAIN: set[type] = {type(None), bool, int, float, str, DType}
-"""Classes of options that native code compares by value."""
+PLAIN: set[type] = {type(None), bool, int, float, str, DType, type}
+"""Classes of options that native code compares; ``np.float32`` is of class `type`."""
 
 SEQUENCES: set[type] = {tuple, list}
 """Classes of options that are sequences; torch's sizes are added with torch."""
