@@ -102,6 +102,31 @@ def test_autocast_leaves_f64_and_integers() -> None:
         assert ops.matmul(bytes_, bytes_).dtype == torch.int32
 
 
+def test_autocast_of_a_product_with_bias_and_activation() -> None:
+    x, bias = torch.randn(4, 4), torch.randn(4)
+    narrow = [each.bfloat16() for each in (x, x)]
+    wanted = ops.matmul(*narrow, bias=bias.bfloat16(), activation="silu")
+    with torch.autocast("cpu", torch.bfloat16):
+        for _ in range(3):
+            found = ops.matmul(x, x, bias=bias, activation="silu")
+            assert torch.equal(found, wanted)
+
+
+def test_random_numbers_are_drawn_once_under_autocast() -> None:
+    x, q = torch.ones(64), torch.randn(1, 2, 8, 4).bfloat16()
+    calls: list[Callable[[], Any]] = [
+        lambda: ops.dropout(x, 0.5),
+        lambda: ops.scaled_dot_product_attention(q, q, q, dropout_p=0.5),
+    ]
+    for call in calls:
+        torch.manual_seed(0)
+        wanted = [call() for _ in range(3)]
+        torch.manual_seed(0)
+        with torch.autocast("cpu", torch.bfloat16):
+            for each in wanted:
+                assert torch.equal(call(), each)
+
+
 def test_a_call_is_known_and_then_autocast_is_on() -> None:
     x = torch.rand(4, 4)
     for _ in range(3):

@@ -18,6 +18,11 @@ from xetl.ops.calling.repeated import PLAIN, REPEATED, SEQUENCES, Arguments
 
 torch: Any = import_whole("torch")
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
+_AUTOCAST = {
+    device: torch._C._parse_dispatch_key(f"Autocast{device.upper()}")
+    for device in ("cpu", "xpu")
+}
+"""The dispatch key of autocast for each device of kernels."""
 REPEATED.update(_PLAIN)
 PLAIN.add(torch.dtype)
 SEQUENCES.add(torch.Size)
@@ -42,16 +47,17 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
     Torch must know about calls that need derivatives, or if transforms or modes are
     active.
     """
-    # A mode, a transform, autocast or a trace is active: it must see each operator.
+    # A mode, a transform or a trace is active: it must see each operator.
     hooks = torch._C
     if (
         hooks._len_torch_dispatch_stack()
         or hooks._functorch.peek_interpreter_stack()
-        or hooks._is_any_autocast_enabled()
         or hooks._get_tracing_state()
     ):
         some = any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
         return _dispatched if some else None
+    if hooks._is_any_autocast_enabled() and (way := _way_of_autocast(declared, values)):
+        return way
     records, is_needed, is_plain = torch.is_grad_enabled(), False, True
     has_elements = is_meta = False
     for i in declared.arrays:
@@ -70,6 +76,28 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
     if not is_needed:
         return None
     return _recorded if is_plain else _dispatched
+
+
+def _way_of_autocast(declared: Function, values: list[Any]) -> Way | None:
+    """Return the way of a call under autocast; None: it is off for these tensors."""
+    given = [values[i] for i in declared.arrays if values[i] is not None]
+    tensors = [x for x in given if isinstance(x, torch.Tensor)]
+    if not tensors:
+        return None
+    device = tensors[0].device.type
+    is_plain = device in _AUTOCAST and all(type(x) in _PLAIN for x in given)
+    if not is_plain or values[-1] is not None:
+        return _dispatched
+    is_off = torch._C._dispatch_tls_is_dispatch_key_excluded(_AUTOCAST[device])
+    return None if is_off else _under_autocast
+
+
+def _under_autocast(declared: Function, values: list[Any], _: Arguments) -> Any:
+    """Cast the operands as torch's operator does, and compute without autocast."""
+    device = next(values[i].device.type for i in declared.arrays)
+    values = torch_library.cast_for(device, declared, values)
+    with torch_library.autocast_off(device):
+        return declared.public(*values)
 
 
 def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:

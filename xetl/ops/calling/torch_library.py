@@ -31,7 +31,10 @@ _ALONG = ("softmax", "log_softmax", "cumsum", "argmax", "argmin")
 _OVER = ("sum", "mean", "amax", "amin", "var")
 _ROWS = ("layer_norm", "rms_norm", "rope", "linear_int4")
 _ATTENTION = "scaled_dot_product_attention"
-_NARROW = ("matmul", "addmm", "baddbmm", "convolution", _ATTENTION)
+_NARROW = (
+    *("matmul", "linear", "bmm", "addmm", "baddbmm"),
+    *("convolution", _ATTENTION),
+)
 """Functions that `torch.autocast` computes in its dtype, as it does torch's own."""
 _WIDE = ("class_loss", "pointwise_loss")
 """Functions that `torch.autocast` computes in f32."""
@@ -231,20 +234,33 @@ def _check_single(declared: Function, found: Any) -> None:
 
 def _casting(declared: Function, device: str) -> Callable[..., Any]:
     """Return the autocast kernel: it casts the arguments and calls the operator."""
-    key = torch._C._parse_dispatch_key(f"Autocast{device.upper()}")
-    keys, is_narrow = torch._C.DispatchKeySet(key), declared.name in _NARROW
 
     def casting(*args: Any, **kwargs: Any) -> Any:
-        values = declared.complete(args, kwargs)[:-1]
-        dtype = torch.get_autocast_dtype(device) if is_narrow else torch.float32
-        for i in declared.arrays:
-            x = values[i]
-            if x is not None and x.is_floating_point() and x.dtype != torch.float64:
-                values[i] = x.to(dtype)
-        with torch._C._ExcludeDispatchKeyGuard(keys):
+        values = cast_for(device, declared, declared.complete(args, kwargs)[:-1])
+        with autocast_off(device):
             return operator_of(declared)(*values)
 
     return casting
+
+
+def cast_for(device: str, declared: Function, values: list[Any]) -> list[Any]:
+    """Return arguments with operands in the dtype of `torch.autocast`."""
+    is_narrow = declared.name in _NARROW
+    if declared.namespace != "xetl" or not (is_narrow or declared.name in _WIDE):
+        return values
+    dtype = torch.get_autocast_dtype(device) if is_narrow else torch.float32
+    values = list(values)
+    for i in declared.arrays:
+        x = values[i]
+        if x is not None and x.is_floating_point() and x.dtype != torch.float64:
+            values[i] = x.to(dtype)
+    return values
+
+
+def autocast_off(device: str) -> Any:
+    """Return a context in which operators are computed as without autocast."""
+    key = torch._C._parse_dispatch_key(f"Autocast{device.upper()}")
+    return torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key))
 
 
 def _fake(declared: Function) -> Callable[..., Any]:

@@ -187,13 +187,19 @@ def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
         values = arguments(*args, **kwargs)
         return compute_product(values, (args, kwargs), _product.natives)
 
-    def compute(a: Any, b: Any, bias: Any = None, activation: Any = None) -> Any:
-        return below(a, b, None, bias, activation)
+    def in_order(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(
+            a: Any, b: Any, bias: Any = None, activation: Any = None, out: Any = None
+        ) -> Any:
+            return function(a, b, out, bias, activation)
+
+        return run
 
     known = Shortcuts()
     below = NativeFunction(computed, known)
     public = NativeFunction(called, known, arguments, recorded_like)
-    _product.compute, _product.natives = compute, [public, below]
+    _product.public, _product.compute = in_order(public), in_order(below)
+    _product.natives = [public, below]
     return cast("Callable[P, Any]", public)
 
 
