@@ -155,6 +155,17 @@ _product = _Product("matmul", _rule, 1, _backward, ("a", "b"))
 FUNCTIONS["xetl::matmul"] = _product
 
 
+def _in_order(product: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a product that takes the arguments of `_rule`, and ``out``."""
+
+    def run(
+        a: Any, b: Any, bias: Any = None, activation: Any = None, out: Any = None
+    ) -> Any:
+        return product(a, b, out, bias, activation)
+
+    return run
+
+
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
     """Return the public function. ``arguments`` puts a call's arguments in order.
 
@@ -187,18 +198,10 @@ def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
         values = arguments(*args, **kwargs)
         return compute_product(values, (args, kwargs), _product.natives)
 
-    def in_order(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(
-            a: Any, b: Any, bias: Any = None, activation: Any = None, out: Any = None
-        ) -> Any:
-            return function(a, b, out, bias, activation)
-
-        return run
-
     known = Shortcuts()
     below = NativeFunction(computed, known)
     public = NativeFunction(called, known, arguments, recorded_like)
-    _product.public, _product.compute = in_order(public), in_order(below)
+    _product.public, _product.compute = _in_order(public), _in_order(below)
     _product.natives = [public, below]
     return cast("Callable[P, Any]", public)
 
