@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
-from xetl.ops.calling import torch_library
+from xetl.ops.calling import autocast, torch_library
 from xetl.ops.calling.declarations import out_and_gradient, with_out
 from xetl.ops.calling.declare import Function
 from xetl.ops.calling.options import EXACT
@@ -18,11 +18,6 @@ from xetl.ops.calling.repeated import PLAIN, REPEATED, SEQUENCES, Arguments
 
 torch: Any = import_whole("torch")
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
-_AUTOCAST = {
-    device: torch._C._parse_dispatch_key(f"Autocast{device.upper()}")
-    for device in ("cpu", "xpu")
-}
-"""The dispatch key of autocast for each device of kernels."""
 REPEATED.update(_PLAIN)
 PLAIN.add(torch.dtype)
 SEQUENCES.add(torch.Size)
@@ -85,19 +80,17 @@ def _way_of_autocast(declared: Function, values: list[Any]) -> Way | None:
     if not tensors:
         return None
     device = tensors[0].device.type
-    is_plain = device in _AUTOCAST and all(type(x) in _PLAIN for x in given)
+    is_plain = autocast.knows(device) and all(type(x) in _PLAIN for x in given)
     if not is_plain or values[-1] is not None:
         return _dispatched
-    is_off = torch._C._dispatch_tls_is_dispatch_key_excluded(_AUTOCAST[device])
-    return None if is_off else _under_autocast
+    return None if autocast.is_off(device) else _under_autocast
 
 
 def _under_autocast(declared: Function, values: list[Any], _: Arguments) -> Any:
     """Cast the operands as torch's operator does, and compute without autocast."""
     device = next(values[i].device.type for i in declared.arrays)
-    values = torch_library.cast_for(device, declared, values)
-    with torch_library.autocast_off(device):
-        return declared.public(*values)
+    with autocast.off(device):
+        return declared.public(*autocast.cast(device, declared, values))
 
 
 def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:

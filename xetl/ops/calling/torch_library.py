@@ -19,6 +19,7 @@ from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.locks import ForkSafeLock
+from xetl.ops.calling import autocast
 from xetl.ops.calling.declarations import Context, Operand
 from xetl.ops.calling.declare import FUNCTIONS, Function
 from xetl.ops.calling.operands import dense_strides, order_of
@@ -31,13 +32,6 @@ _ALONG = ("softmax", "log_softmax", "cumsum", "argmax", "argmin")
 _OVER = ("sum", "mean", "amax", "amin", "var")
 _ROWS = ("layer_norm", "rms_norm", "rope", "linear_int4")
 _ATTENTION = "scaled_dot_product_attention"
-_NARROW = (
-    *("matmul", "linear", "bmm", "addmm", "baddbmm"),
-    *("convolution", _ATTENTION),
-)
-"""Functions that `torch.autocast` computes in its dtype, as it does torch's own."""
-_WIDE = ("class_loss", "pointwise_loss")
-"""Functions that `torch.autocast` computes in f32."""
 _DERIVED = {
     "attention_gradients": _ATTENTION,
     "class_loss_backward": "cross_entropy` or `nll_loss",
@@ -197,7 +191,7 @@ def _register(full_name: str, declared: Function) -> None:
     library.define(schema_of(declared))
     for key in ("CPU", "XPU"):
         library.impl(name, _implementation(declared), key)
-        if name in (*_NARROW, *_WIDE) and namespace == "xetl":
+        if autocast.casts(declared):
             library.impl(name, _casting(declared, key.lower()), f"Autocast{key}")
     library.impl(name, _fake(declared), "Meta")
     recording = _recording(declared, operator_of(declared))
@@ -236,31 +230,11 @@ def _casting(declared: Function, device: str) -> Callable[..., Any]:
     """Return the autocast kernel: it casts the arguments and calls the operator."""
 
     def casting(*args: Any, **kwargs: Any) -> Any:
-        values = cast_for(device, declared, declared.complete(args, kwargs)[:-1])
-        with autocast_off(device):
+        values = autocast.cast(device, declared, declared.complete(args, kwargs)[:-1])
+        with autocast.off(device):
             return operator_of(declared)(*values)
 
     return casting
-
-
-def cast_for(device: str, declared: Function, values: list[Any]) -> list[Any]:
-    """Return arguments with operands in the dtype of `torch.autocast`."""
-    is_narrow = declared.name in _NARROW
-    if declared.namespace != "xetl" or not (is_narrow or declared.name in _WIDE):
-        return values
-    dtype = torch.get_autocast_dtype(device) if is_narrow else torch.float32
-    values = list(values)
-    for i in declared.arrays:
-        x = values[i]
-        if x is not None and x.is_floating_point() and x.dtype != torch.float64:
-            values[i] = x.to(dtype)
-    return values
-
-
-def autocast_off(device: str) -> Any:
-    """Return a context in which operators are computed as without autocast."""
-    key = torch._C._parse_dispatch_key(f"Autocast{device.upper()}")
-    return torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key))
 
 
 def _fake(declared: Function) -> Callable[..., Any]:
