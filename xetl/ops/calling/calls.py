@@ -11,14 +11,16 @@ host loops over the remaining dimensions.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from math import prod
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from xetl.backend import RecordedLaunch
 from xetl.errors import LaunchError
 from xetl.ops.calling.operands import Numbers, Shape
+from xetl.ops.calling.repeated import Recorder
 from xetl.records import record
 from xetl.runtime.grid import Grid
 from xetl.runtime.kernel import Kernel
@@ -30,7 +32,19 @@ from xetl.settings import config
 
 _MOST_PLANS = 1024
 
-P = TypeVar("P")
+_MANY_PLANS = 32
+
+
+class Planned(Protocol):
+    """A plan, and what decides which of its calls are recorded."""
+
+    @property
+    def recorder(self) -> Recorder:
+        """Decide which calls are recorded."""
+        ...
+
+
+P = TypeVar("P", bound=Planned)
 
 
 class Plans(Generic[P]):
@@ -58,6 +72,7 @@ class Plans(Generic[P]):
             raise LaunchError(problem, "X0829", help_) from None
         if plan is None:
             plan = make()
+            plan.recorder.is_eager = len(self._known) < _MANY_PLANS
             if len(self._known) >= _MOST_PLANS:
                 self._known.clear()
             self._known[key] = plan
@@ -98,7 +113,8 @@ class Launch:
     constants: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        self._launch = Launcher(self.kernel, self.grid, Shortcuts())
+        known = _calls_of(self.kernel, self.constants)
+        self._launch = Launcher(self.kernel, self.grid, known)
 
     def run(
         self,
@@ -142,6 +158,15 @@ class Launch:
         code = found.loaded
         run(code, self.grid, wanted.args, place)
         return RecordedLaunch(code.executable, self.grid, wanted.args, code.stored)
+
+
+@lru_cache(_MOST_PLANS)
+def _calls_of(kernel: Kernel, constants: tuple[Any, ...]) -> Shortcuts:
+    """Return the earlier calls of a kernel with constants, for all shapes of arrays.
+
+    So the first call with a new shape, such as a longer sequence, prepares nothing.
+    """
+    return Shortcuts()
 
 
 View: TypeAlias = Callable[[Numbers], Numbers]

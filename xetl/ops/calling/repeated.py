@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from functools import partial, update_wrapper
 from types import MethodType
@@ -74,21 +75,30 @@ class Recording(NamedTuple):
 class Recorder:
     """Decides which calls of one plan are recorded.
 
-    The first call is recorded if native code is loaded. Otherwise recording starts
-    LLVM; the first call is not recorded then, as many calls come only once.
+    Of each form, these are the calls number 1, 2, 4, 8 and so on that come here: if
+    calls of other shapes replace a record again and again, it does not pay.
+
+    Attributes:
+        is_eager: whether the first call is recorded. If native code is not loaded yet,
+            recording would start LLVM, and it is not. Neither is it if the function has
+            many plans: shapes such as those of a growing sequence often come only once.
     """
 
     def __init__(self) -> None:
-        self._was_called = False
+        self.is_eager = True
+        self._calls = Counter[Hashable]()
         self._left = _MOST_OF_PLAN
 
     def begin(self, given: Arguments) -> list[RecordedLaunch] | None:
         """Return a list for the launches of a call; None: it is not recorded."""
-        may = self._was_called or native() is not None
-        self._was_called = True
-        if not self._left or not may or not all(map(_is_known, _flat(given))):
-            return None
-        return []
+        flat = _flat(given)
+        form = *map(type, flat), *given[1], str(launch_state())
+        self._calls[form] += 1
+        count = self._calls[form]
+        may = count & count - 1 == 0
+        if count == 1:
+            may = self.is_eager and native() is not None
+        return [] if may and self._left and all(map(_is_known, flat)) else None
 
     def end(self, public: NativeFunction, call: Recording) -> bool:
         """Keep a recorded call for native code. Return whether it can be repeated."""
