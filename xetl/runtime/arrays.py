@@ -71,9 +71,6 @@ def describe_if_array(obj: object, name: str) -> ArrayView | None:
     return None
 
 
-_PLAIN = {np.ndarray, int, float, bool, str, type(None)}
-
-
 def plain_values(values: Sequence[Any]) -> list[Any] | None:
     """Convert values to types that native entries accept.
 
@@ -92,7 +89,7 @@ def plain_values(values: Sequence[Any]) -> list[Any] | None:
 
 
 def _as_plain(torch: Any, value: Any) -> Any:
-    if type(value) in _PLAIN:
+    if type(value) in usm.PLAIN:
         return value
     if torch is not None and isinstance(value, torch.Tensor):
         return tensor_as_array(torch, value)

@@ -34,6 +34,7 @@ from xetl.runtime.overlap import view_key
 from xetl.runtime.parameters import MISSING, Parameter, Parameters
 from xetl.runtime.signature_text import Described
 from xetl.runtime.structured import is_structure, take_apart
+from xetl.runtime.usm import PLAIN
 
 _FUNCTIONS = (Function, FunctionType, BuiltinFunctionType)
 _COMPILE_TIME: tuple[type, ...] = (DType, WgMap, SgMap, XeMap, *_FUNCTIONS)
@@ -97,7 +98,9 @@ _Classified = tuple[Param, ArrayView | int | float | None]
 def _has_parts(parameter: Parameter, value: Any) -> bool:
     if parameter.is_constexpr:
         return False
-    return parameter.is_rest or is_structure(parameter.name, value)
+    if parameter.is_rest:
+        return True
+    return type(value) not in PLAIN and is_structure(parameter.name, value)
 
 
 def leaves_of(parameters: Parameters, values: Sequence[Any]) -> Iterator[Any]:

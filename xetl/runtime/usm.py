@@ -81,8 +81,14 @@ def read(obj: Any) -> Described:
     return Described(address + offset, dtype, shape, strides, readonly, memory)
 
 
+PLAIN = {np.ndarray, int, float, bool, str, type(None)}
+"""Classes of arguments that are on the host, as most are, and have no parts."""
+
+
 def is_on_device(obj: object) -> bool:
     """Whether an argument is in device memory, so that the launch runs there."""
+    if type(obj) in PLAIN:
+        return False
     if isinstance(obj, Prepacked):
         obj = obj.array
     if isinstance(obj, np.ndarray):
