@@ -23,17 +23,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from xetl import ops
 from xetl.errors import LaunchError
-from xetl.ops.calling import calls, repeated
+from xetl.ops.calling import repeated
 from xetl.ops.calling.declare import FUNCTIONS, Function
 from xetl.ops.products import matrix_product
 from xetl_cpu.launch import fastcall
 
 
 @pytest.fixture
-def general(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def general(monkeypatch: pytest.MonkeyPatch, records_first_calls: None) -> list[str]:
     """The functions whose calls go the general way from now on."""
     fastcall._entry()
-    monkeypatch.setattr(calls, "_MANY_PLANS", 1 << 20)  # other tests made many
     found: list[str] = []
     run = Function._run
 
@@ -252,29 +251,6 @@ def test_many_shapes_are_remembered(make: Any, general: list[str]) -> None:
             found = torch.as_tensor(ops.softmax(x))
             torch.testing.assert_close(found, torch.softmax(torch.as_tensor(x), -1))
     assert len(general) == len(arrays)
-
-
-def test_shapes_that_come_once_are_not_recorded(
-    general: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(calls, "_MANY_PLANS", 0)
-    monkeypatch.setattr(repeated, "_MOST", 5)
-    recorded = list[Any]()
-    record = repeated._recorded
-    monkeypatch.setattr(
-        repeated, "_recorded", lambda *args: (recorded.append(args), record(*args))[1]
-    )
-    x = matrix(3, 600)
-    for width in range(500, 520):
-        ops.softmax(x[:, :width], 1)
-    assert (len(general), len(recorded)) == (20, 0)
-    for _ in range(3):
-        ops.softmax(x, 1)
-    assert (len(general), len(recorded)) == (22, 1)
-    for _ in range(32):  # more shapes than are kept
-        for width in range(500, 520):
-            ops.softmax(x[:, :width], 1)
-    assert len(recorded) <= 1 + 20 * 5
 
 
 def test_references_stay_counted(general: list[str]) -> None:

@@ -16,6 +16,8 @@ from torch.nn import functional
 
 from xetl import ops
 from xetl.errors import LaunchError
+from xetl.ops.calling import calls as calls_of_ops
+from xetl.ops.calling import repeated
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declare import Function
 
@@ -180,6 +182,7 @@ def turned(x: Any) -> Any:
     return x.reshape(8, 64, 20).swapaxes(0, 1)
 
 
+@pytest.mark.usefixtures("records_first_calls")
 def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = torch.randint(20, (512,))
     calls: list[Callable[[Any], Any]] = [
@@ -210,6 +213,37 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     for x in (tensor, tensor.numpy()):
         for call in calls:
             call(x)
+
+
+def test_shapes_that_come_once_are_not_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls_of_ops, "_MANY_PLANS", 0)
+    monkeypatch.setattr(repeated, "_MOST", 5)
+    counts = {"general": 0, "recorded": 0}
+
+    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            counts[name] += 1
+            return function(*args)
+
+        return run
+
+    monkeypatch.setattr(Function, "_run", counted("general", Function._run))
+    monkeypatch.setattr(repeated, "_recorded", counted("recorded", repeated._recorded))
+    x = torch.rand(3, 600)
+    for width in range(500, 520):
+        torch.testing.assert_close(
+            ops.softmax(x[:, :width], 1), torch.softmax(x[:, :width], 1)
+        )
+    assert counts == {"general": 20, "recorded": 0}
+    for _ in range(3):
+        ops.softmax(x, 1)
+    assert counts == {"general": 22, "recorded": 1}
+    for _ in range(32):  # more shapes than are kept
+        for width in range(500, 520):
+            ops.softmax(x[:, :width], 1)
+    assert counts["recorded"] <= 1 + 20 * 5
 
 
 def test_what_is_drawn_for_a_call_is_drawn_for_each() -> None:
@@ -282,6 +316,7 @@ def test_of_several_results_the_first_has_derivatives_and_no_zeros_are_made() ->
         torch.testing.assert_close(torch.autograd.grad(loss, x), wanted)
 
 
+@pytest.mark.usefixtures("records_first_calls")
 def test_settings_that_change_often(monkeypatch: pytest.MonkeyPatch) -> None:
     x, compute, calls = some(0), Function._compute, [0]
 

@@ -93,12 +93,15 @@ class Recorder:
         """Return a list for the launches of a call; None: it is not recorded."""
         flat = _flat(given)
         form = *map(type, flat), *given[1], str(launch_state())
+        may = self._left and self._is_due(form) and all(map(_is_known, flat))
+        return [] if may else None
+
+    def _is_due(self, form: Hashable) -> bool:
         self._calls[form] += 1
         count = self._calls[form]
-        may = count & count - 1 == 0
         if count == 1:
-            may = self.is_eager and native() is not None
-        return [] if may and self._left and all(map(_is_known, flat)) else None
+            return self.is_eager and native() is not None
+        return count & (count - 1) == 0
 
     def end(self, public: NativeFunction, call: Recording) -> bool:
         """Keep a recorded call for native code. Return whether it can be repeated."""
