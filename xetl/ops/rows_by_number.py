@@ -50,19 +50,32 @@ less]."""
 
 @xetile.kernel
 def select_rows(
-    index: Array, x: Array, out: Array, ROWS: constexpr, WIDTH: constexpr
+    index: Array,
+    x: Array,
+    out: Array,
+    ROWS: constexpr,
+    WIDTH: constexpr,
+    GATHERS: constexpr,
 ) -> None:
-    """``out[i] = x[index[i]]`` of each matrix of a batch; index is (m,)."""
-    first, i = xetile.program_id(0) * WIDTH, xetile.program_id(1) * ROWS
-    number = xetile.program_id(2)
-    source = matrix(x, number)
-    if ROWS == 1:
-        v = take(source, [index[i], first], (1, WIDTH), x.dtype)
-    else:
+    """``out[i] = x[index[i]]`` of each matrix of a batch; index is (m,).
+
+    ``GATHERS``: whether a program reads its rows together, as a GPU should, and not one
+    after the other.
+    """
+    # Several rows are narrow ones, which have no second piece.
+    first = xetile.program_id(0) * WIDTH if ROWS == 1 else 0
+    i, number = xetile.program_id(1) * ROWS, xetile.program_id(2)
+    source, to = matrix(x, number), matrix(out, number)
+    if GATHERS:
         rows = take(index, [i], (ROWS,), index.dtype, -1)[:, None]
         columns = first + xetile.arange(WIDTH)[None, :]
         v = xetile.load_gather(xetile.init_tile(source, [rows, columns]))
-    put(v, matrix(out, number), [i, first])
+        put(v, to, [i, first])
+        return
+    end = i + 1 if ROWS == 1 else min(i + ROWS, index.shape[0])
+    for row in range(i, end):
+        v = take(source, [index[row], first], (1, WIDTH), x.dtype)
+        put(v, to, [row, first])
 
 
 @xetile.kernel
@@ -172,12 +185,15 @@ def selected(x: Operand, index: Operand, shape: Shape, dim: int) -> Call:
         n, words = inner * x.dtype.itemsize // word.itemsize, view
         if word != array_of(x).dtype:
             words = chain(view, lambda a: a.view(word))
-        least = min(LEAST, BLOCK_BYTES // word.itemsize)
+        is_gpu = choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND
+        # One vector of a row of 8 f32 fits its line; of 16, every other one would not.
+        least = min(LEAST, BLOCK_BYTES // word.itemsize) if is_gpu else 1
         width = min(_WIDEST, width_of(n, least)) if n != 1 else 1
         is_narrow = width * word.itemsize <= _NARROW
         together = min(_TOGETHER, 1 << (count - 1).bit_length()) if is_narrow else 1
         grid = (cdiv(n, width), cdiv(count, together), outer)
-        views, constants = (as_line, words, words), (together, width)
+        gathers = together > 1 and (is_gpu or n == 1)
+        views, constants = (as_line, words, words), (together, width, gathers)
         launch = Launch(select_rows, views, (), grid, constants)
         return [Step(launch, (index, x, *made))] if count else []
 
