@@ -42,10 +42,10 @@ from xetl.xetile import Array, constexpr
 
 _WIDEST = 1024
 
-_NARROW, _TOGETHER = 512, 64
-"""Rows of at most `_NARROW` bytes are selected `_TOGETHER` to a program, since the
-instructions around a load cost most [measured: Zen 5, 8 to 512 bytes, 2 ns a row
-less]."""
+_NARROW, _TOGETHER, _BYTES = 512, 64, 4096
+"""Rows of at most `_NARROW` bytes are selected `_TOGETHER` to a program, or `_BYTES` on
+a CPU, since the instructions around a load cost most [measured: Zen 5, 8 to 512 bytes,
+2 ns a row less; Granite Rapids, rows of 16 bytes, 64 and 256: 1.6 and 1.4 ns]."""
 
 
 @xetile.kernel
@@ -190,7 +190,8 @@ def selected(x: Operand, index: Operand, shape: Shape, dim: int) -> Call:
         least = min(LEAST, BLOCK_BYTES // word.itemsize) if is_gpu else 1
         width = min(_WIDEST, width_of(n, least)) if n != 1 else 1
         is_narrow = width * word.itemsize <= _NARROW
-        together = min(_TOGETHER, 1 << (count - 1).bit_length()) if is_narrow else 1
+        most = _TOGETHER if is_gpu else max(_TOGETHER, _BYTES // (n * word.itemsize))
+        together = min(most, 1 << (count - 1).bit_length()) if is_narrow else 1
         grid = (cdiv(n, width), cdiv(count, together), outer)
         gathers = together > 1 and (is_gpu or n == 1)
         views, constants = (as_line, words, words), (together, width, gathers)
