@@ -7,7 +7,9 @@
 // CHECK-LABEL: @bias
 // CHECK:       "xsmm.block_gemm"
 // CHECK-NEXT:  ^bb0(%[[SUMS:.*]]: vector<16xf32>, %{{.*}}: index, %{{.*}}: index):
-// CHECK:         %[[BIAS:.*]] = vector.maskedload
+// The row that the next strip adds is on its way.
+// CHECK:         memref.prefetch %{{.*}}, read
+// CHECK-NEXT:    %[[BIAS:.*]] = vector.maskedload
 // CHECK:         %[[ADDED:.*]] = arith.addf %[[SUMS]], %[[BIAS]] : vector<16xf32>
 // CHECK:         %[[MOST:.*]] = arith.maximumf %[[ADDED]], %[[ADDED]] : vector<16xf32>
 // CHECK:         %[[SHORT:.*]] = arith.truncf %[[MOST]] : vector<16xf32> to vector<16xbf16>

@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.dialects.base import Index, row_type, vector_type
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -88,16 +88,35 @@ def _epilogue(
     sums, index = row_type(vector_type(op.result).element_type, lanes), IndexType()
     block = Block(arg_types=[sums, index, index])
     build = Builder.at_end(block, op.location)
-    vector, *place = block.args
+    total, *place = block.args
     row, col = (
         build.index(build.minus(at, start))
         for at, start in zip(place, (tile.row, tile.col))
     )
     nest = no_loops(build, row, col)
     ev, at = Evaluator(replace(state, lanes=lanes), nest), At(row, col, COLUMNS, lanes)
-    ev.memo[id(op.result), at.key()] = vector
+    ev.memo[id(op.result), at.key()] = total
     build.add(scf.YieldOp(ev.eval(store.value, at)))
+    _prefetch_next_strip(block, blocking.mr)
     return Region(block)
+
+
+def _prefetch_next_strip(block: Block, rows: int) -> None:
+    """Prefetch the row of the next strip wherever the row of a matrix is loaded.
+
+    Hardware does not prefetch rows that are far apart, and a load from L3 would hold up
+    the products behind it. ``rows``: of a strip.
+    """
+    moving: set[SSAValue] = {block.args[1]}
+    for op in block.ops:
+        if not isinstance(op, vector.LoadOp | vector.MaskedloadOp):
+            if moving.intersection(op.operands):
+                moving.update(op.results)
+        elif len(op.indices) > 1 and op.indices[-2] in moving:
+            build = Builder.before(op)
+            *outer, row, column = op.indices
+            at = [*outer, build.index(build.plus(row, rows)), column]
+            build.add(memref.PrefetchOp(op.base, at, False, 3, True))
 
 
 def _way_behind(
