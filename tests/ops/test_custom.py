@@ -181,3 +181,17 @@ def test_a_name_declared_again_is_the_new_function_everywhere() -> None:
         x = torch.zeros(2)
         for called in (again, torch.ops.tests.again):
             assert (called(x) == step).all()
+
+
+def test_functions_inside_are_under_autocast() -> None:
+    x, seen = torch.randn(4, 4, requires_grad=True), list[Any]()
+
+    @xetl.op("tests::dtype_inside")
+    def product_inside(x):
+        seen.append(xetl.ops.matmul(x, x).dtype)
+        return x.clone()
+
+    with torch.autocast("cpu", torch.bfloat16):
+        for _ in range(3):
+            product_inside(x.detach())
+    assert seen == [torch.bfloat16] * 3

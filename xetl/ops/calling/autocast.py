@@ -45,14 +45,10 @@ def cast(device: str, declared: Function, values: list[Any]) -> list[Any]:
     return values
 
 
-def knows(device: str) -> bool:
-    """Whether kernels run on a device that autocast may be on for."""
-    return device in _KEYS
-
-
 def is_off(device: str) -> bool:
-    """Whether autocast is off for a device."""
-    return torch._C._dispatch_tls_is_dispatch_key_excluded(_KEYS[device])
+    """Whether autocast is off for a device, or does not exist there."""
+    key = _KEYS.get(device)
+    return key is None or torch._C._dispatch_tls_is_dispatch_key_excluded(key)
 
 
 def off(device: str) -> Any:

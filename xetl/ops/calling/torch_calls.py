@@ -6,6 +6,7 @@ Import this module only if torch is imported.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from xetl.errors import LaunchError
@@ -76,19 +77,20 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
 def _way_of_autocast(declared: Function, values: list[Any]) -> Way | None:
     """Return the way of a call under autocast; None: it is off for these tensors."""
     given = [values[i] for i in declared.arrays if values[i] is not None]
-    tensors = [x for x in given if isinstance(x, torch.Tensor)]
-    if not tensors:
+    device = next((x.device.type for x in given if isinstance(x, torch.Tensor)), None)
+    if device is None or autocast.is_off(device):
         return None
-    device = tensors[0].device.type
-    is_plain = autocast.knows(device) and all(type(x) in _PLAIN for x in given)
-    if not is_plain or values[-1] is not None:
-        return _dispatched
-    return None if autocast.is_off(device) else _under_autocast
+    # Functions in a user's own function are under autocast as well.
+    is_ours = declared.namespace == "xetl" and values[-1] is None
+    if is_ours and all(type(x) in _PLAIN for x in given):
+        return partial(_under_autocast, device)
+    return _dispatched
 
 
-def _under_autocast(declared: Function, values: list[Any], _: Arguments) -> Any:
+def _under_autocast(
+    device: str, declared: Function, values: list[Any], _: Arguments
+) -> Any:
     """Cast the operands as torch's operator does, and compute without autocast."""
-    device = next(values[i].device.type for i in declared.arrays)
     with autocast.off(device):
         return declared.public(*autocast.cast(device, declared, values))
 
