@@ -3,18 +3,24 @@
 The kernel has one program and almost nothing to do. All calls are timed in turn, in
 one process, and the best of several rounds counts. ``--tail`` times each of many calls
 instead and prints percentiles; there a kernel of many programs runs as well, on the
-threads of ``NUMBA_NUM_THREADS``. ``--kinds`` has calls with all kinds of arguments.
+threads of ``NUMBA_NUM_THREADS``. ``--kinds`` has calls with all kinds of arguments,
+``--functions`` calls of `xetl.ops` as programs make them: lengths that change, files,
+autocast.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 import timeit
 from collections.abc import Callable
+from itertools import cycle
+from types import ModuleType
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from xetl import ops, xetile
 from xetl.xetile import constexpr
@@ -95,6 +101,43 @@ def kinds() -> dict[str, Callable[[], object]]:
     }
 
 
+def functions() -> dict[str, Callable[[], object]]:
+    """Calls of functions in other circumstances; with tensors, beside torch's."""
+    A, B, C = (np.ones((16, 16), np.float32) for _ in range(3))
+    with tempfile.TemporaryFile() as opened:
+        file = np.memmap(opened, np.float32, "w+", shape=A.shape)
+    x, weight = torch.ones(16, 512), torch.ones(16, 512)
+    query, keys = torch.ones(1, 8, 1, 64), torch.ones(1, 8, 600, 64)
+    values = torch.ones(1, 8, 600, 64)
+    few, many = cycle(range(100, 500, 40)), cycle(range(1, 600))
+
+    def attention(of: ModuleType, lengths: cycle[int]) -> object:
+        n = next(lengths)
+        run = of.scaled_dot_product_attention
+        return run(query, keys[:, :, :n], values[:, :, :n])
+
+    def narrow(call: Callable[[], object]) -> object:
+        with torch.autocast("cpu", torch.bfloat16):
+            return call()
+
+    calls: dict[str, Callable[[], object]] = {
+        "softmax(A), A in a file": lambda: ops.softmax(file, 1),
+        "softmax(A, dtype=np.float32)": lambda: ops.softmax(A, 1, dtype=np.float32),
+    }
+    for name, of in (("xetl", ops), ("torch", functional)):
+        calls |= {
+            f"{name}: 10 lengths in turns": lambda of=of: attention(of, few),
+            f"{name}: 599 lengths in turns": lambda of=of: attention(of, many),
+            f"{name}: linear, autocast": lambda of=of: narrow(
+                lambda: of.linear(x, weight)
+            ),
+            f"{name}: softmax, autocast": lambda of=of: narrow(
+                lambda: of.softmax(x, 1)
+            ),
+        }
+    return calls | {"np.add(A, B, out=C)": lambda: np.add(A, B, out=C)}
+
+
 def tails(calls: int) -> None:
     """Print percentiles of the times of single calls."""
     found = cases()
@@ -124,11 +167,13 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--tail", action="store_true", help="percentiles of 10^5 calls")
     parser.add_argument("--kinds", action="store_true", help="of arguments")
+    parser.add_argument("--functions", action="store_true", help="of xetl.ops")
     options = parser.parse_args()
     if options.tail:
         tails(100_000)
         return
     found = kinds() if options.kinds else cases()
+    found = functions() if options.functions else found
     best = dict.fromkeys(found, float("inf"))
     for _ in range(options.rounds):
         for name, call in found.items():
