@@ -28,7 +28,8 @@ _KEYS = {
 
 def casts(declared: Function) -> bool:
     """Whether autocast casts the operands of a function."""
-    return declared.namespace == "xetl" and declared.name in (*_NARROW, *_WIDE)
+    name = declared.name
+    return declared.namespace == "xetl" and (name in _NARROW or name in _WIDE)
 
 
 def cast(device: str, declared: Function, values: list[Any]) -> list[Any]:

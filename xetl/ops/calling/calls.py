@@ -33,6 +33,7 @@ from xetl.settings import config
 _MOST_PLANS = 1024
 
 _MANY_PLANS = 32
+"""From this number on, a new plan of a function records no first call."""
 
 
 class Planned(Protocol):

@@ -91,9 +91,11 @@ class Recorder:
 
     def begin(self, given: Arguments) -> list[RecordedLaunch] | None:
         """Return a list for the launches of a call; None: it is not recorded."""
+        if not self._left:
+            return None
         flat = _flat(given)
         form = *map(type, flat), *given[1], str(launch_state())
-        may = self._left and self._is_due(form) and all(map(_is_known, flat))
+        may = self._is_due(form) and all(map(_is_known, flat))
         return [] if may else None
 
     def _is_due(self, form: Hashable) -> bool:
