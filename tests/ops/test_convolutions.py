@@ -115,6 +115,45 @@ def test_strided_operands_numpy_and_out(shape: Any, kernel: Any, options: Any) -
     close(out, wanted, 1e-5)
 
 
+CHANNELS_LAST = [
+    ((2, 6, 9, 40), (8, 6, 3, 3), {"padding": 1}),
+    ((2, 5, 9, 11), (7, 5, 3, 5), {"stride": 2, "padding": (1, 2), "dilation": (1, 2)}),
+    ((2, 6, 9, 11), (5, 6, 1, 1), {}),
+    ((2, 6, 9, 11), (5, 6, 1, 1), {"stride": (2, 3)}),
+    ((2, 6, 9, 11), (5, 6, 1, 1), {"stride": 2, "padding": 1}),
+    ((2, 6, 9, 30), (70, 6, 3, 3), {"stride": (3, 1)}),
+    # Fewer pixels than channels.
+    ((1, 6, 9, 11), (130, 6, 3, 3), {"padding": 1}),
+    ((2, 6, 3, 4), (30, 6, 1, 1), {}),
+    # Groups: the images are copied.
+    ((2, 6, 9, 11), (6, 3, 3, 3), {"groups": 2}),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("shape", "kernel", "options"), CHANNELS_LAST)
+def test_channels_last(shape: Any, kernel: Any, options: Any, dtype: Any) -> None:
+    last = {"memory_format": torch.channels_last}
+    x, w, b = (normal(*each).to(dtype) for each in (shape, kernel, kernel[:1]))
+    x, groups = x.contiguous(**last), options.get("groups", 1)
+    for weight in (w, w.contiguous(**last)):
+        ours, theirs = (
+            [each.clone().requires_grad_() for each in (x, weight, b)] for _ in "12"
+        )
+        found = ops.conv2d(*ours, **options)
+        wanted = torch.nn.functional.conv2d(*theirs, **options)
+        close(found, wanted, BOUNDS[dtype])
+        assert found.is_contiguous(**last) == (groups == 1)
+        grad = normal(*wanted.shape).to(dtype).contiguous(**last)
+        found.backward(grad)
+        wanted.backward(grad)
+        for one, two in zip(ours, theirs):
+            close(one.grad, two.grad, 8 * BOUNDS[dtype])
+        assert ours[0].grad.is_contiguous(**last)
+        into = torch.empty_like(wanted).contiguous()
+        close(ops.conv2d(x, weight, b, **options, out=into), wanted, BOUNDS[dtype])
+
+
 @slow
 @pytest.mark.parametrize("groups", [1, 2])
 def test_gradcheck_and_opcheck(groups: int) -> None:

@@ -13,9 +13,15 @@ from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import size_of, sums_of, width_of
+from xetl.ops.convolution.column_kernels import columns, columns_by_rows, sums_of_taps
 from xetl.ops.convolution.geometry import Geometry
-from xetl.ops.convolution.kernels import columns, columns_by_rows, sums_of_taps
-from xetl.ops.convolution.plans import copy_matrices, multiply_pixels
+from xetl.ops.convolution.plans import multiply_pixels
+from xetl.ops.convolution.windows import (
+    by_pixels,
+    contiguous,
+    copy_matrices,
+    is_channels_last,
+)
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 
 _CHANNELS, _PIXELS, _PART = 64, 256, 16
@@ -41,27 +47,32 @@ def convolve_columns(
     """Return the launches of a convolution; arguments as for `plans.convolve`."""
     if not has_few_pixels(weight, x.shape[0], g, 1):
         # The kernel has one tap. Each image is one product with a contiguous result.
-        found = temporary((*x.shape[:2], *g.result), x.dtype)
-        step = _copy(x, found, g, lambda a: a.swapaxes(0, 1)[:, None])
+        found = temporary((*x.shape[:2], *g.result), x.dtype, order=made.order)
+        if is_channels_last(made) and g.first == (0, 0):
+            step = _copy_pixels(x, found, g)
+        else:
+            step = _copy(x, found, g, lambda a: a.swapaxes(0, 1)[:, None])
         return [step, *multiply_pixels(found, weight, bias, made)]
+    steps, x = contiguous(x, 1)
     step, seen = _columns_of(x, g)
     to, rest = made, list[Step]()
-    if x.shape[0] > 1:
+    if x.shape[0] > 1 or is_channels_last(made):
         to = temporary((made.shape[1], made.shape[0], *g.result), made.dtype)
         rest.append(copy_matrices(to, _exchanged, made, _rows))
     shape = made.shape[1], x.shape[0] * size_of(g.result)
     added = each_row(bias, shape)
     product = multiply(Seen(weight, _flat), seen, Seen(to, _as(shape)), added)
-    return [step, product, *rest]
+    return [*steps, step, product, *rest]
 
 
 def weight_by_columns(
     grad: Operand, x: Operand, made: Operand, g: Geometry
 ) -> list[Step]:
     """Return the launches of the gradient of the weight: a sum over all pixels."""
+    copies, x = contiguous(x, 1)
     step, right = _columns_of(x, g)
     steps, left = _channels_first(grad)
-    return [step, *steps, multiply(left, right.turned(), Seen(made, _flat))]
+    return [*copies, step, *steps, multiply(left, right.turned(), Seen(made, _flat))]
 
 
 def input_by_columns(
@@ -88,6 +99,16 @@ def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:
     found = temporary((channels, taps, images, pixels), x.dtype)
     step = _copy(x, found, g, _as((channels, taps, images, *g.result)))
     return step, Seen(found, _as((channels * taps, -1)))
+
+
+def _copy_pixels(x: Operand, found: Operand, g: Geometry) -> Step:
+    """Return the launch that copies the pixels that one tap reads, channels last."""
+    down, across = g.stride
+
+    def view(array: Numbers) -> Numbers:
+        return by_pixels(array)[:, ::down, ::across]
+
+    return copy_matrices(x, view, found, by_pixels)
 
 
 def _copy(x: Operand, found: Operand, g: Geometry, to: View) -> Step:

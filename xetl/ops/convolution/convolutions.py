@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.errors import XetlError
+from xetl.imports import import_whole
 from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import (
@@ -29,7 +30,7 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import FUNCTIONS, Function, Outer, function, is_traced
-from xetl.ops.calling.operands import Numbers, Shape
+from xetl.ops.calling.operands import Numbers, Shape, order_of
 from xetl.ops.calling.recorded import again_by
 from xetl.ops.calling.repeated import Arguments
 from xetl.ops.calling.views import floats, sums_of, width_of
@@ -42,7 +43,17 @@ from xetl.ops.convolution.columns import (
     weight_by_columns,
 )
 from xetl.ops.convolution.geometry import Geometry, Pair, phases
-from xetl.ops.convolution.windows import PART, TILE, contiguous, paired, turn
+from xetl.ops.convolution.windows import (
+    LAST,
+    MOST_COLUMNS,
+    PART,
+    TILE,
+    by_pixels,
+    contiguous,
+    is_channels_last,
+    paired,
+    turn,
+)
 from xetl.runtime.call_site import at_caller
 
 
@@ -78,8 +89,11 @@ def by_weight(
     def each_tap(array: Numbers) -> Numbers:
         return array.reshape(groups * kh, kw * inner, outer)
 
-    right, seen = grad, of_images
-    if turns:
+    right: Operand = grad
+    seen: View = of_images
+    if turns and is_channels_last(grad) and across == columns:
+        seen = _pixels_of_all
+    elif turns:
         right, seen = temporary((batch, rows, across, outer), grad.dtype), _as_one
         copies.append(turn(grad, of_rows, right, itself))
     grid = (cdiv(kw * inner, tile[0]), cdiv(outer, tile[1]), groups * kh)
@@ -93,6 +107,10 @@ def by_weight(
 
 def _as_one(array: Numbers) -> Numbers:
     return array.reshape(1, -1, array.shape[-1])
+
+
+def _pixels_of_all(array: Numbers) -> Numbers:
+    return _as_one(by_pixels(array))
 
 
 def _find_shifted(
@@ -138,7 +156,7 @@ def _shift(
         split = array.reshape(images, channels, *array.shape[2:])
         return split[:, :, below::down, behind : max(end, behind) : right]
 
-    tile = PART, min(plans.MOST_COLUMNS, width_of(across))
+    tile = PART, min(MOST_COLUMNS, width_of(across))
     grid = (cdiv(rows, PART), channels, images)
     constants = (-(top // down), -(left // right), *tile)
     launch = Launch(
@@ -174,7 +192,11 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, weight = context.saved
     *_, stride, padding, dilation, groups = context.options.values()
     how = stride, padding, dilation, groups
-    grad, needs, found = grad.contiguous(), context.needs, dict[str, Any]()
+    torch: Any = import_whole("torch")
+    is_last = groups == 1 and order_of(grad.shape, grad.stride()) == LAST
+    kind = torch.channels_last if is_last else torch.contiguous_format
+    grad = grad.contiguous(memory_format=kind)
+    needs, found = context.needs, dict[str, Any]()
     if needs("input"):
         size = [*x.shape[2:]]
         found["input"] = convolution_by_input(grad, weight, size, *how)
@@ -200,18 +222,24 @@ def convolution(
 ) -> Any:
     """`conv2d` of images with a batch; ``padding`` is four numbers: see `_geometry`."""
     others = (weight,) if bias is None else (weight, bias)
-    dtype = floats("conv2d", input, *others)
+    floats("conv2d", input, *others)
     g = _geometry(input.shape, weight.shape, (stride, padding, dilation))
     shape = (input.shape[0], weight.shape[0], *g.result)
     copies = copies_pixels(weight, input.shape[0], g, groups)
     return Call(
-        (result(shape, dtype),),
+        (_images_like(input, shape, groups),),
         lambda made: (
             convolve_columns(input, weight, bias, made[0], g)
             if copies
             else plans.convolve(input, weight, bias, made[0], g, groups)
         ),
     )
+
+
+def _images_like(x: Operand, shape: Shape, groups: int) -> Operand:
+    """Describe images with their channels last in memory if those of ``x`` are so."""
+    is_last = groups == 1 and is_channels_last(x)
+    return Operand("out", shape, x.dtype, order=LAST if is_last else None)
 
 
 @function()
@@ -230,7 +258,7 @@ def convolution_by_input(
     steps, between = (stride[0], stride[1]), (dilation[0], dilation[1])
     shape = (grad.shape[0], weight.shape[1] * groups, rows, columns)
     g = Geometry(taps, steps, between, (top, left), (grad.shape[2], grad.shape[3]))
-    new = result(shape, grad.dtype)
+    new = _images_like(grad, shape, groups)
     if not grad.shape[0]:
         return Call((new,), lambda _: [])
     if has_few_pixels(weight, grad.shape[0], g, groups) and not g.is_product:
@@ -367,7 +395,8 @@ def conv2d(
 
     Returns:
         ``out``, or a new array of the library of ``input``: (batch, channels of the
-        result, rows, columns).
+        result, rows, columns). Its channels are last in memory if those of ``input``
+        are, and there is one group.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.

@@ -56,6 +56,7 @@ def convolution(
     STRIDE: constexpr,
     DILATION: constexpr,
     GROUPS: constexpr,
+    IS_LAST: constexpr,
     ACC: constexpr,
     PART: constexpr,
     BM: constexpr,
@@ -78,6 +79,7 @@ def convolution(
         STRIDE: rows of the input between two rows of the result.
         DILATION: rows between two taps.
         GROUPS: the number of groups of channels.
+        IS_LAST: whether ``out`` is (images, rows, pixels, channels); GROUPS is 1.
         ACC: the dtype of the sums.
         PART: rows of the result of a program, which share the weights.
         BM: pixels of a tile.
@@ -92,7 +94,7 @@ def convolution(
     kj = windows.shape[1]
     for i in range(first, min(first + PART, out.shape[1])):
         top = image * ROWS + i * STRIDE
-        for m in range(0, out.shape[3], BM):
+        for m in range(0, out.shape[2] if IS_LAST else out.shape[3], BM):
             acc = xetile.zeros((BM, BN), ACC)
             # The loop counts k, B's offset: so the compiler knows the packed part of B.
             for k in range(0, TAPS * kj * BK, BK):
@@ -105,7 +107,10 @@ def convolution(
                 at = g * out.shape[2] + n
                 added = xetile.load_tile(xetile.init_tile(bias, [at], (BN,)))
                 acc = acc + added.to(ACC)
-            put(acc.T, out[image, i], [n, m])
+            if IS_LAST:
+                put(acc, out[image, i], [m, n])
+            else:
+                put(acc.T, out[image, i], [n, m])
 
 
 @xetile.function
@@ -314,137 +319,6 @@ def depthwise_by_weight(
                 sums[ki, kj] = sums[ki, kj] + total
     xetile.barrier()
     put(xetile.load_tile(xetile.init_tile(sums, [0, 0], TAPS)), out[c], [0, 0])
-
-
-@xetile.function
-def place_of(
-    tap: int, above: int, before: int, DILATION: constexpr, TAPS: constexpr
-) -> tuple[int, int]:
-    """Return the rows and columns from a pixel to the pixel that a tap reads."""
-    i, j = tap // TAPS[1], tap % TAPS[1]
-    return i * DILATION[0] - above, j * DILATION[1] - before
-
-
-@xetile.kernel
-def columns(
-    x: Array,
-    out: Array,
-    height: int,
-    width: int,
-    above: int,
-    before: int,
-    DILATION: constexpr,
-    TAPS: constexpr,
-    PART: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """``out[c, tap, image]`` has the pixels of a channel that a tap reads (im2col).
-
-    The strides are 1, and rows of the input and of the result are equally long. So
-    neighbouring pixels of the result read neighbouring pixels of the input.
-
-    Args:
-        x: (images, channels, pixels).
-        out: (channels, taps, images, pixels of the result).
-        height: rows of the input.
-        width: columns of the input and of the result.
-        above: rows of zeros above the input.
-        before: columns of zeros before the input.
-        DILATION: rows and columns between two taps.
-        TAPS: rows and columns of the kernel of the convolution.
-        PART: channels of a program.
-        WIDTH: pixels of a program.
-    """
-    first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
-    image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
-    down, right = place_of(tap, above, before, DILATION, TAPS)
-    pixel = first + xetile.arange(WIDTH)
-    i, j = pixel // width + down, pixel % width + right
-    inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
-    for each in range(c * PART, min((c + 1) * PART, x.shape[1])):
-        v = x[image, each][pixel + (down * width + right)]
-        put(xetile.where(inside, v, 0.0), out[each, tap, image], [first])
-
-
-@xetile.kernel
-def columns_by_rows(
-    x: Array,
-    out: Array,
-    height: int,
-    width: int,
-    above: int,
-    before: int,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    TAPS: constexpr,
-    PART: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """`columns` for any strides and widths; see there for arguments not named here.
-
-    Args:
-        out: (channels, taps, images, rows of the result, columns).
-        STRIDES: rows and columns between two windows.
-        WIDTH: columns of a program.
-    """
-    first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
-    image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
-    down, right = place_of(tap, above, before, DILATION, TAPS)
-    j = xetile.arange(WIDTH) * STRIDES[1] + (first * STRIDES[1] + right)
-    seen = (j >= 0) & (j < width)
-    for each in range(c * PART, min((c + 1) * PART, x.shape[1])):
-        for row in range(out.shape[3]):
-            i = row * STRIDES[0] + down
-            v = x[image, each][i * width + j]
-            v = xetile.where(seen & (i >= 0) & (i < height), v, 0.0)
-            put(v[None, :], out[each, tap, image], [row, first])
-
-
-@xetile.kernel
-def sums_of_taps(
-    found: Array,
-    out: Array,
-    height: int,
-    width: int,
-    above: int,
-    before: int,
-    columns: int,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    TAPS: constexpr,
-    PART: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """``out[image, c] = sum over taps of found`` (col2im); else as for `columns`.
-
-    Args:
-        found: (images, pixels of the result, channels * taps).
-        out: (images, channels, pixels).
-        height: rows of the result.
-        width: columns of the result.
-        columns: columns of ``out``.
-        STRIDES: rows and columns between two windows.
-        PART: pixels of a program.
-        WIDTH: channels of a program.
-    """
-    c, first = xetile.program_id(0) * WIDTH, xetile.program_id(1) * PART
-    image, count = xetile.program_id(2), TAPS[0] * TAPS[1]
-    channel = (c + xetile.arange(WIDTH)) * count
-    sums = xetile.slm((PART, WIDTH), found.dtype)
-    for n in range(PART):
-        acc = xetile.zeros((WIDTH,), found.dtype)
-        for tap in xetile.static_range(count):
-            down, right = place_of(tap, above, before, DILATION, TAPS)
-            i, j = (first + n) // columns - down, (first + n) % columns - right
-            row, column = i // STRIDES[0], j // STRIDES[1]
-            meets = row * STRIDES[0] == i and column * STRIDES[1] == j
-            inside = row >= 0 and row < height and column >= 0 and column < width
-            if meets and inside:
-                acc = acc + found[image, row * width + column][channel + tap]
-        put(acc[None, :], sums, [n, 0])
-    xetile.barrier()
-    tile = xetile.load_tile(xetile.init_tile(sums, [0, 0], (PART, WIDTH)))
-    put(tile.T, out[image], [c, first])
 
 
 @xetile.kernel

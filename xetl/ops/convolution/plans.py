@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
@@ -26,13 +25,21 @@ from xetl.ops.calling.views import (
     width_of,
 )
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair
-from xetl.ops.convolution.kernels import cleared, convolution, direct, shifted
-from xetl.ops.convolution.windows import PART, TILE, Windows, find_windows, paired, turn
+from xetl.ops.convolution.kernels import cleared, convolution, direct
+from xetl.ops.convolution.windows import (
+    PART,
+    TILE,
+    Windows,
+    by_pixels,
+    copy_matrices,
+    find_windows,
+    is_channels_last,
+    paired,
+    turn,
+)
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 from xetl.runtime.placement import choose_backend
 
-MOST_COLUMNS = 256
-"""The most columns of a tile that is copied."""
 MOST_PIXELS = 128
 """The most pixels of a tile of the result."""
 _ROWS, _SUMS, MOST_ROWS = 8, 8, 32
@@ -49,16 +56,6 @@ _VECTOR = 16
 def evenly(extent: int, most: int) -> int:
     """Return the size of the fewest equal parts of an extent, at most ``most``."""
     return cdiv(extent, cdiv(extent, most))
-
-
-def copy_matrices(
-    source: Operand, view: View, to: Operand, to_view: View = itself
-) -> Step:
-    """Return the launch that copies matrices; outside of the source they are 0."""
-    a, b, m, n = to_view(array_of(to)).shape
-    grid = (cdiv(m, PART), b, a)
-    tile = PART, min(MOST_COLUMNS, width_of(n))
-    return Step(Launch(shifted, (view, to_view), (), grid, (0, 0, *tile)), (source, to))
 
 
 def _taps_first(weight: Operand, to: Operand) -> list[Step]:
@@ -160,7 +157,9 @@ def convolve(
 def clear(made: Operand) -> Step:
     """Return the launch that stores zeros."""
     grid = (cdiv(size_of(made.shape), _FILLED), 1, 1)
-    return Step(Launch(cleared, (flat_view,), (), grid, (_FILLED,)), (made,))
+    order = made.order or range(made.ndim)
+    flat: View = lambda a: flat_view(a.transpose(order))
+    return Step(Launch(cleared, (flat,), (), grid, (_FILLED,)), (made,))
 
 
 def by_input(
@@ -215,32 +214,36 @@ def _of_windows(
     outer, inner = weight.shape[0] // groups, weight.shape[1]
     depth, channels = (outer, inner) if is_by_input else (inner, outer)
     taps = groups, *weight.shape[2:], paired(depth, x), channels
-    turned_weight = temporary(taps, weight.dtype)
+    turned_weight, turns = temporary(taps, weight.dtype), list[Step]()
+    each_group: View = lambda a: a.reshape(groups, -1, channels)
     if is_by_input:
         turns = [_turned_around(weight, turned_weight)]
+    elif is_channels_last(weight) and groups == 1 and taps[-2] == depth:
+        # It is packed as it lies in memory: the transpose of (c, kh, kw, o).
+        turned_weight = weight
+        each_group = lambda a: by_pixels(a).reshape(1, channels, -1).swapaxes(1, 2)
     else:
         turns = _taps_first(weight, turned_weight)
     copies, padded, windows = find_windows(x, parts, groups)
     steps = [*copies, *turns]
     for g, seen in zip(parts, windows):
         chooses, right = _chosen(turned_weight, g)
-        shape = made.shape[0], channels
-        product = _product_of_windows(seen, g, groups, shape, x.dtype)
+        product = _product_of_windows(seen, g, groups, each_group, made)
         steps += [*chooses, Step(product, (padded, right, bias, made))]
     return steps
 
 
 def _product_of_windows(
-    windows: Windows, g: Geometry, groups: int, shape: Pair, dtype: DType
+    windows: Windows, g: Geometry, groups: int, each_group: View, made: Operand
 ) -> Launch:
-    """The launch for one geometry; ``shape``: images, and channels of a group."""
-    batch, channels = shape
+    """Return the launch for one geometry; ``each_group`` is the view of the weight."""
+    batch, channels = made.shape[0], made.shape[1] // groups
+    is_last = groups == 1 and is_channels_last(made)
     rows, pixels = g.result
 
-    def each_group(array: Numbers) -> Numbers:
-        return array.reshape(groups, -1, channels)
-
     def each_row(array: Numbers) -> Numbers:
+        if is_last:
+            return by_pixels(array)[:, g.where[0], g.where[1]]
         split = array.reshape(batch * groups, channels, *array.shape[2:])
         return split[:, :, g.where[0], g.where[1]].swapaxes(1, 2)
 
@@ -250,7 +253,8 @@ def _product_of_windows(
     tiles = evenly(pixels, MOST_PIXELS), tile, windows.width
     part = min(rows, PART)
     grid = (cdiv(rows, part), groups * cdiv(channels, tile), batch)
-    constants = (*windows.constants, groups, sums_of(dtype), part, *tiles)
+    how = groups, is_last, sums_of(made.dtype)
+    constants = (*windows.constants, *how, part, *tiles)
     return Launch(convolution, views, (), grid, constants)
 
 
@@ -261,7 +265,10 @@ def multiply_pixels(
     made: Operand,
     is_turned: bool = False,
 ) -> list[Step]:
-    """Return the launch of a convolution of one tap: weight @ pixels of each image."""
+    """Return the launch of a convolution of one tap: weight @ pixels of each image.
+
+    If the result has its channels last, it is pixels of all images @ weight.
+    """
     batch, pixels = x.shape[0], size_of(x.shape[2:])
     shape = (batch, made.shape[1], pixels)
 
@@ -271,8 +278,15 @@ def multiply_pixels(
     def each_image(array: Numbers) -> Numbers:
         return array.reshape(batch, -1, pixels)
 
+    def each_pixel(array: Numbers) -> Numbers:
+        return by_pixels(array).reshape(batch * pixels, -1)
+
     left = Seen(weight, matrix)
     left = left.turned() if is_turned else left
+    if is_channels_last(made):
+        bias_of_pixels = None if bias is None else Seen(bias)
+        ends = Seen(x, each_pixel), left.turned(), Seen(made, each_pixel)
+        return [multiply(*ends, bias_of_pixels)]
     added = each_row(bias, shape)
     return [multiply(left, Seen(x, each_image), Seen(made, each_image), added)]
 

@@ -8,22 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.calls import Launch, View
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.views import array_of, size_of, sums_of, width_of
 from xetl.ops.convolution.geometry import Geometry, Pair
-from xetl.ops.convolution.kernels import turned
+from xetl.ops.convolution.kernels import shifted, turned
 
 TILE = 64
 LONGEST = 8192
 """The most steps of k of one tap: longer columns of the kernel are separate taps."""
 PART = 8
 """Rows of a program, which share the weights in a cache."""
+MOST_COLUMNS = 256
+"""The most columns of a tile that is copied."""
+LAST = 0, 2, 3, 1
+"""The order of the dimensions of images whose channels are last in memory."""
 STRIP = 32
 """Rows of a product on AMX tiles."""
 
@@ -60,6 +65,34 @@ def turn(
     return Step(launch, (source, to))
 
 
+def copy_matrices(
+    source: Operand,
+    view: View,
+    to: Operand,
+    to_view: View = itself,
+    first: Pair = (0, 0),
+) -> Step:
+    """Return the launch that copies matrices.
+
+    The matrices of the source begin at ``first``; around them are zeros.
+    """
+    a, b, m, n = to_view(array_of(to)).shape
+    grid = (cdiv(m, PART), b, a)
+    tile = PART, min(MOST_COLUMNS, width_of(n))
+    launch = Launch(shifted, (view, to_view), (), grid, (*first, *tile))
+    return Step(launch, (source, to))
+
+
+def is_channels_last(x: Operand) -> bool:
+    """Return whether the channels of images are contiguous in memory."""
+    return x.order == LAST
+
+
+def by_pixels(array: Numbers) -> Numbers:
+    """View images as (images, rows, columns, channels)."""
+    return np.moveaxis(array, 1, -1)
+
+
 def paired(channels: int, x: Operand) -> int:
     """Return an even number of channels for 16-bit products, which take pairs."""
     return channels + channels % 2 if x.dtype.itemsize == 2 else channels
@@ -67,7 +100,7 @@ def paired(channels: int, x: Operand) -> int:
 
 def contiguous(x: Operand, groups: int) -> tuple[list[Step], Operand]:
     """Return images whose channels can be split into groups, and the copy if needed."""
-    if groups == 1 or array_of(x).flags.c_contiguous:
+    if array_of(x).flags.c_contiguous or (groups == 1 and x.order is None):
         return [], x
     found = temporary(x.shape, x.dtype)
     return [copied(x, found, sums_of(x.dtype))], found
@@ -83,8 +116,15 @@ def _with_channels_last(
     """
     (images, *_), (_, channels, height, width) = shape, x.shape
     count = size_of(shape)
-    steps, x = contiguous(x, groups)
     padded = temporary((count + behind,), x.dtype)
+    if is_channels_last(x) and groups == 1 and channels == shape[-1]:
+        rows: View = lambda a: by_pixels(a)[None, :, ::apart].reshape(
+            1, images, -1, width * channels
+        )
+        to_rows: View = lambda a: a[:count].reshape(*shape[:2], -1)[None]
+        at = first[0], first[1] * channels
+        return [copy_matrices(x, rows, padded, to_rows, at)], padded
+    steps, x = contiguous(x, groups)
 
     def whole(array: Numbers) -> Numbers:
         split = array.reshape(images, channels // groups, height, width)
