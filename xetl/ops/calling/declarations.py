@@ -167,11 +167,13 @@ def copied(source: Operand, to: Operand) -> Step:
 
 def _misses(step: Step, place: Operand) -> bool:
     """Whether a step would write to a copy of ``place``, such as a reshaped ``out``."""
-    if place.is_new or place.array is None:
+    if place.array is None or (place.is_new and place.order is None):
         return False
     pairs = zip(step.launch.views, step.operands)
     views = [view for view, x in pairs if x is place and view is not None]
-    return not are_views([place.array] * len(views), views)
+    misses = not are_views([place.array] * len(views), views)
+    assert not (misses and place.is_new), "a rule cannot write to its own result"
+    return misses
 
 
 class Context:

@@ -148,7 +148,8 @@ def convolve(
     if g.is_product and groups == 1:
         return multiply_pixels(x, weight, bias, made)
     channels = weight.shape[1], weight.shape[0] // groups
-    is_split = groups > 1 or _has_few_taps(x, g, channels[0])
+    is_last = groups == 1 and is_channels_last(made)
+    is_split = groups > 1 or (not is_last and _has_few_taps(x, g, channels[0]))
     if is_split and (part := part_of(x, g, channels)):
         return _directly(x, weight, bias, made, g, channels, part, False)
     return _of_windows(x, weight, bias, made, [g], groups, False)
