@@ -12,6 +12,8 @@ from typing import Any
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
+from xetl.language.ops import cdiv
+from xetl.ops.calling.calls import Launch, View
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
@@ -21,7 +23,14 @@ from xetl.ops.calling.declarations import (
     result_like,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
+from xetl.ops.calling.views import (
+    elements,
+    flat_view,
+    floats,
+    same_shapes,
+    size_of,
+    sums_of,
+)
 from xetl.ops.matrices import matrix, place_of, put, take
 from xetl.ops.products.product import ACTIVATIONS
 from xetl.ops.products.product import gelu as exact_gelu
@@ -36,6 +45,8 @@ _BLOCK = 64
 """[measured] Rows and columns of a tile if the arrays differ in the order of dimensions
 in memory: 16 KB of f32 each, so all stay in L1. With 16 x 64, relu takes 1.5 times as
 long."""
+_ZEROS = 4096
+"""Elements of a program that stores zeros."""
 
 
 @xetile.kernel
@@ -157,6 +168,21 @@ _SLOPES = {
 def as_it_is(v: Vector) -> Vector:
     """The identity."""
     return v
+
+
+@xetile.kernel
+def clear(out: Array, WIDTH: constexpr) -> None:
+    """``out = 0``; out is one row."""
+    to = xetile.init_tile(out, [0, xetile.program_id(0) * WIDTH], (1, WIDTH))
+    xetile.store_tile(xetile.zeros((1, WIDTH), out.dtype), to)
+
+
+def cleared(to: Operand) -> Step:
+    """Return the launch that stores zeros."""
+    grid = (cdiv(size_of(to.shape), _ZEROS), 1, 1)
+    order = to.order or range(to.ndim)
+    flat: View = lambda a: flat_view(a.transpose(order))
+    return Step(Launch(clear, (flat,), (), grid, (_ZEROS,)), (to,))
 
 
 def copied(source: Operand, to: Operand, acc: DType | None = None) -> Step:

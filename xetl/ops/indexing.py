@@ -14,12 +14,13 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied
+from xetl.ops.activations import cleared, copied
 from xetl.ops.calling.calls import Launch, View, chain, split_batch, transposed
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
     Context,
+    Dims,
     Operand,
     Step,
     result,
@@ -209,10 +210,17 @@ def _gathered(x: Operand, dim: int, index: Operand, shape: Shape) -> Call:
     return Call((result(shape, x.dtype),), steps)
 
 
+@function()
+def gather_backward(grad: ArrayLike, index: ArrayLike, shape: Dims, dim: int) -> Any:
+    """The gradient of the array of this shape that elements were gathered from."""
+    dim = find_dim("gather", index, dim)
+    new = result(tuple(shape), grad.dtype)
+    return Call((new,), lambda made: _sum_at(None, grad, index, made[0], dim))
+
+
 def _gather_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (index,), dim = context.saved, context["dim"]
-    zeros = grad.new_zeros(context.shape_of("input"))
-    return {"input": scatter_add(zeros, dim, index, grad)}
+    return {"input": gather_backward(grad, index, context.shape_of("input"), dim)}
 
 
 @function(backward=_gather_backward, saves=["index"])
@@ -234,7 +242,14 @@ def gather(
     dim = find_dim("gather", input, dim)
     _check_index("gather", index)
     _check_extents("gather", dim, index, input)
-    return _gathered(input, dim, index, index.shape)
+    each, line = _gathered(input, dim, index, index.shape), _line(dim, index)
+    whole = selected(input, index, index.shape, dim, line)
+
+    def steps(made: Any) -> Any:
+        is_whole = _has_rows(dim, index, input, input)
+        return (whole if is_whole else each).steps(made)
+
+    return Call(each.results, steps)
 
 
 def _added(
@@ -309,27 +324,35 @@ def scatter_add(
     _check_extents("scatter_add", dim, index, input, src)
     if src.dtype != input.dtype:
         floats("scatter_add", input, src)
-    acc = sums_of(input.dtype) if input.dtype.is_float else input.dtype
-
-    def steps(made: Any) -> Any:
-        if _adds_rows(dim, index, input, src):
-            place = tuple(slice(None) if i == dim else 0 for i in range(index.ndim))
-            line: View = lambda a: a[place]
-            return added_rows((input, src, made[0]), index, line, dim)
-        if _same_matrices(dim, index, input):
-            return [_added(input, index, src, made[0], dim, acc)]
-        # An array of the user may overlap `src`, which is still to be read.
-        is_made = acc == input.dtype and made[0].is_new
-        to = made[0] if is_made else temporary(input.shape, acc)
-        some = [copied(input, to, acc)]
-        if size_of(index.shape):
-            some.append(_added(None, index, src, to, dim, acc))
-        return some if is_made else [*some, copied(to, made[0], acc)]
-
-    return Call((result(input.shape, input.dtype),), steps)
+    new = result(input.shape, input.dtype)
+    return Call((new,), lambda made: _sum_at(input, src, index, made[0], dim))
 
 
-def _adds_rows(dim: int, index: Operand, x: Operand, src: Operand) -> bool:
+def _sum_at(
+    x: Operand | None, src: Operand, index: Operand, made: Operand, dim: int
+) -> list[Step]:
+    """Return the launches that add elements of ``src`` to ``x``, or to zeros."""
+    acc = sums_of(made.dtype) if made.dtype.is_float else made.dtype
+    if _has_rows(dim, index, made if x is None else x, src):
+        return added_rows((x, src, made), index, _line(dim, index), dim)
+    if x is not None and _same_matrices(dim, index, x):
+        return [_added(x, index, src, made, dim, acc)]
+    # An array of the user may overlap `src`, which is still to be read.
+    is_made = acc == made.dtype and made.is_new
+    to = made if is_made else temporary(made.shape, acc)
+    steps = [cleared(to) if x is None else copied(x, to, acc)]
+    if size_of(index.shape):
+        steps.append(_added(None, index, src, to, dim, acc))
+    return steps if is_made else [*steps, copied(to, made, acc)]
+
+
+def _line(dim: int, index: Operand) -> View:
+    """Return the view of the first index of each row."""
+    place = tuple(slice(None) if i == dim else 0 for i in range(index.ndim))
+    return lambda a: a[place]
+
+
+def _has_rows(dim: int, index: Operand, x: Operand, src: Operand) -> bool:
     """Return whether all elements of a row share an index, as in an expanded one."""
     others = [i for i in range(x.ndim) if i != dim]
     if dim >= x.ndim - 1 or any(array_of(index).strides[i] for i in others):
@@ -359,7 +382,7 @@ def _select_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     around = [1] * grad.ndim
     around[dim] = -1
     places = index.reshape(around).expand(grad.shape)
-    return {"input": scatter_add(grad.new_zeros(shape), dim, places, grad)}
+    return {"input": gather_backward(grad, places, shape, dim)}
 
 
 @function(backward=_select_backward, saves=["index"])

@@ -176,11 +176,16 @@ def _has_words(x: Numbers, size: int) -> bool:
     return x.strides[-1] == x.itemsize and not any(each % size for each in outer)
 
 
-def selected(x: Operand, index: Operand, shape: Shape, dim: int) -> Call:
-    """Select the slices of a dimension that have the numbers ``index``."""
+def selected(
+    x: Operand, index: Operand, shape: Shape, dim: int, line: View = as_line
+) -> Call:
+    """Select the slices of a dimension that have the numbers ``line(index)``."""
 
     def steps(made: Any) -> Any:
-        count, (outer, inner, view) = size_of(index.shape), _matrices(x.shape, dim)
+        count, (outer, inner, view) = (
+            line(array_of(index)).size,
+            _matrices(x.shape, dim),
+        )
         word = _word_of([view(array_of(each)) for each in (x, *made)])
         n, words = inner * x.dtype.itemsize // word.itemsize, view
         if word != array_of(x).dtype:
@@ -194,7 +199,7 @@ def selected(x: Operand, index: Operand, shape: Shape, dim: int) -> Call:
         together = min(most, 1 << (count - 1).bit_length()) if is_narrow else 1
         grid = (cdiv(n, width), cdiv(count, together), outer)
         gathers = together > 1 and (is_gpu or n == 1)
-        views, constants = (as_line, words, words), (together, width, gathers)
+        views, constants = (line, words, words), (together, width, gathers)
         launch = Launch(select_rows, views, (), grid, constants)
         return [Step(launch, (index, x, *made))] if count else []
 

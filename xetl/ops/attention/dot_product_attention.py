@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import sqrt
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
     Context,
+    Dims,
     Operand,
     Step,
     common_dtype_of,
@@ -38,9 +39,6 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import array_of, size_of
 from xetl.ops.dropouts import new_seed
-
-Dims: TypeAlias = Sequence[int]
-"""Numbers that torch takes as a list."""
 
 _NAME = "scaled_dot_product_attention"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import gcd, sqrt
-from typing import Any, TypeAlias
+from typing import Any
 
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i32
@@ -26,6 +26,7 @@ from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
     Context,
+    Dims,
     Operand,
     Step,
     result,
@@ -34,8 +35,6 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import floats
-
-Dims: TypeAlias = Sequence[int]
 
 _PAGE = 16
 """The number of keys of a page is a multiple of this."""

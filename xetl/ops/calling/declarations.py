@@ -219,6 +219,9 @@ class Context:
 Backward: TypeAlias = Callable[..., Mapping[str, Any]]
 """``backward(context, *gradients)`` returns gradients by the names of arguments."""
 
+Dims: TypeAlias = Sequence[int]
+"""Numbers that torch takes as a list."""
+
 SUMS = {f16: f32, bf16: f32, f32: f32, f64: f64}
 """The dtype in which operands of each dtype are computed."""
 

@@ -18,11 +18,13 @@ from numpy.lib.stride_tricks import as_strided
 from xetl.errors import XetlError
 from xetl.imports import import_whole
 from xetl.language.ops import cdiv
+from xetl.ops.activations import cleared
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
     Context,
+    Dims,
     Operand,
     Step,
     result,
@@ -165,9 +167,6 @@ def _shift(
     return Step(launch, (x, to))
 
 
-Dims: TypeAlias = Sequence[int]
-"""Numbers that torch takes as a list."""
-
 P = ParamSpec("P")
 
 Size: TypeAlias = "int | Sequence[int]"
@@ -293,7 +292,7 @@ def convolution_by_weight(
 
     def steps(made: Sequence[Operand]) -> list[Step]:
         if not input.shape[0]:
-            return [plans.clear(made[0])]
+            return [cleared(made[0])]
         if has_few_pixels(new, input.shape[0], g, groups):
             return weight_by_columns(grad, input, made[0], g)
         return by_weight(grad, input, made[0], g, groups)

@@ -13,13 +13,6 @@ from xetl.xetile import Array, cdiv, constexpr
 
 
 @xetile.kernel
-def cleared(out: Array, WIDTH: constexpr) -> None:
-    """``out = 0``; out is one row."""
-    to = xetile.init_tile(out, [0, xetile.program_id(0) * WIDTH], (1, WIDTH))
-    xetile.store_tile(xetile.zeros((1, WIDTH), out.dtype), to)
-
-
-@xetile.kernel
 def turned(
     x: Array,
     out: Array,

@@ -13,19 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xetl.language.ops import cdiv
+from xetl.ops.activations import cleared
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import (
-    array_of,
-    flat_view,
-    size_of,
-    sums_of,
-    vectors_of,
-    width_of,
-)
+from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of, width_of
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair
-from xetl.ops.convolution.kernels import cleared, convolution, direct
+from xetl.ops.convolution.kernels import convolution, direct
 from xetl.ops.convolution.windows import (
     PART,
     TILE,
@@ -48,7 +42,6 @@ _SCRATCH = 1 << 16
 """`direct`: the most bytes of input and weight in shared memory; any GPU has them."""
 _FEW_TAPS = 64
 """The most terms of a sum for which `direct` is chosen for any number of channels."""
-_FILLED = 4096
 _VECTOR = 16
 """Elements of the widest vectors of 32 bits, and lanes of a subgroup."""
 
@@ -155,14 +148,6 @@ def convolve(
     return _of_windows(x, weight, bias, made, [g], groups, False)
 
 
-def clear(made: Operand) -> Step:
-    """Return the launch that stores zeros."""
-    grid = (cdiv(size_of(made.shape), _FILLED), 1, 1)
-    order = made.order or range(made.ndim)
-    flat: View = lambda a: flat_view(a.transpose(order))
-    return Step(Launch(cleared, (flat,), (), grid, (_FILLED,)), (made,))
-
-
 def by_input(
     grad: Operand,
     weight: Operand,
@@ -181,7 +166,7 @@ def by_input(
         groups: the number of groups of channels.
         is_apart: whether to put zeros between the pixels of ``grad``.
     """
-    steps = [clear(made)] if any(0 in g.taps for g in parts) else list[Step]()
+    steps = [cleared(made)] if any(0 in g.taps for g in parts) else list[Step]()
     channels = weight.shape[0] // groups, weight.shape[1]
     by_windows = list[Geometry]()
     for g in parts:
