@@ -321,7 +321,8 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     type, and not to c. The region ``epilogue``, if it has a block, computes the stored
     elements: its arguments are a vector of sums and their row and first column in
     ``out``. If ``is_packing``, the program packs the part of ``next_b`` at (next_k,
-    next_n) next.
+    next_n) next. ``ldb`` is the elements from one row of a panel to the next; if it is
+    absent, panels have no gaps.
     """
 
     a = irdl.operand_def(builtin.MemRefType)
@@ -336,6 +337,7 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     next_b = irdl.opt_operand_def(builtin.MemRefType)
     next_k = next_n = irdl.opt_operand_def(builtin.IndexType)
     is_packing = irdl.opt_operand_def(builtin.i1)
+    ldb = irdl.opt_operand_def(builtin.IndexType)
     epilogue = irdl.opt_region_def()
 
     def output(self) -> Output | None:

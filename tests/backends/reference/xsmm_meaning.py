@@ -194,8 +194,16 @@ def _block_gemm(op, blocking):
         part = _exact(_part(a, m0, k0, rows, k), a_unsigned)
         left = np.zeros((rows, -(-k // group) * group), part.dtype)
         left[:, :k] = part
+        ldb = nr if op.ldb is None else given[op.ldb]
         for number in range(panels):
-            line = _line(b, offset + number * stride, left.shape[1] * nr)
+            start = offset + number * stride
+            if ldb == nr:
+                line = _line(b, start, left.shape[1] * nr)
+            else:
+                line = np.concatenate(
+                    [_line(b, start + row * ldb, nr) for row in range(k)]
+                    or [_line(b, 0, 0)]
+                )
             order = line.reshape(-1, nr, group).transpose(0, 2, 1)
             panel = _exact(order.reshape(-1, nr), b_unsigned)
             scratch = _part(c, 0, number * nr, rows, nr)

@@ -102,7 +102,8 @@ def _block_gemm(em: KernelEmitter, op: dialect.BlockGemmOp) -> None:
     is_given = any(isinstance(root, BlockArgument) for root in roots_of(op.a))
     is_made = not is_given and op.later() is None
     compute, context = _epilogue(em, op)
-    function = emit_block_gemm(em.module, em.target, blocking, out, is_made, compute)
+    how = (blocking, out, is_made, compute, op.ldb is not None)
+    function = emit_block_gemm(em.module, em.target, *how)
     a = em.strided(op.a)
     panels = _from(em, op.b, op.b_offset)
     arguments = [
@@ -114,6 +115,7 @@ def _block_gemm(em: KernelEmitter, op: dialect.BlockGemmOp) -> None:
         em.strided(op.c).address,
         em.get(op.accumulate) if op.accumulate is not None else ll.Constant(I1, 1),
         *_later(em, op, blocking),
+        *([] if op.ldb is None else [em.get(op.ldb)]),
         *_output(em, output, blocking),
         *context,
     ]

@@ -107,7 +107,7 @@ _FEWEST_WAYS = 8
 LOW_ROWS = 32
 """More rows of C than these do not stay in L1, 256 columns wide."""
 
-_LOW_BYTES = 512
+LOW_BYTES = 512
 """Bytes of a row of B in a block, at least: memory reads shorter pieces slowly.
 
 Of 4096 x 4096, 16 rows by 64 columns of f32 run at 0.79 of the speed of packing, 128
@@ -174,7 +174,7 @@ class Blocking:
         """Whether a program streams its own B (`small_m_gemm.py`, `dots.py`)."""
         if self.is_called or self.is_skinny or self.block_m > LOW_ROWS:
             return False
-        if self.block_n * self.compute_bytes < _LOW_BYTES:
+        if self.block_n * self.compute_bytes < LOW_BYTES:
             return False
         is_plain = self.dtype == self.compute
         return is_plain and self.arithmetic.instruction in ("fma", "dpbf16")

@@ -27,12 +27,16 @@ _BLOCK_GEMM = parameters(
     "ptr a, i64 lda, i64 rows, i64 k, ptr b, i64 panel_stride, i64 panels, ptr c, "
     "i1 accumulate, ptr later, i64 later_stride, i64 pieces"
 )
+_ROWS = parameters("i64 ldb")
 OUTPUT = parameters("ptr out, i64 out_stride, i64 cols")
 
 
-def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Type], ...]:
+def block_gemm_parameters(
+    out: str | None, has_ldb: bool = False
+) -> tuple[tuple[str, Type], ...]:
     """Return the parameters of `emit_block_gemm`; ``out``: C may go elsewhere."""
-    return _BLOCK_GEMM if out is None else _BLOCK_GEMM + OUTPUT
+    given = _BLOCK_GEMM + _ROWS if has_ldb else _BLOCK_GEMM
+    return given if out is None else given + OUTPUT
 
 
 @record()

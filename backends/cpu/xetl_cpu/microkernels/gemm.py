@@ -58,6 +58,7 @@ def emit_block_gemm(
     out: str | None = None,
     is_made: bool = False,
     compute: Function | None = None,
+    has_ldb: bool = False,
 ) -> Function:
     """Get or create the block GEMM.
 
@@ -76,6 +77,9 @@ def emit_block_gemm(
     * if ``accumulate`` (i1), what is in ``c`` is added;
     * ``later`` is null, or the start of ``pieces`` pieces of memory, ``later_stride``
       bytes apart, that will be packed next: they are prefetched, never read.
+
+    With ``has_ldb``, ``ldb`` follows, the elements from one row of a panel to the next,
+    so that ``b`` may be a matrix in place. Its last panel is read in full, too.
 
     With ``out``, a matrix's dtype, ``out, out_stride, cols`` follow: if the pointer is
     not null, the result goes there instead, with rows ``out_stride`` elements apart,
@@ -99,10 +103,12 @@ def emit_block_gemm(
     name += f"_l{last}" if last else ""
     asks = blocking.asks_ahead and not (is_made and target.vector_registers < 32)
     name += "_alone" if blocking.asks_ahead > asks else ""
-    function, builder = begin(module, name, epilogue.block_gemm_parameters(out))
+    name += "_ldb" if has_ldb else ""
+    parameters = epilogue.block_gemm_parameters(out, has_ldb)
+    function, builder = begin(module, name, parameters)
     if builder is None:
         return function
-    _emit_loops(builder, blocking, function, out, last, asks)
+    _emit_loops(builder, blocking, function, out, last, asks, has_ldb)
     builder.ret_void()
     return function
 
@@ -114,9 +120,11 @@ def _emit_loops(
     out: str | None,
     last: int,
     asks: bool,
+    has_ldb: bool,
 ) -> None:
     a, lda, rows, k, b, panel_stride, panels, c, accumulate, *rest = function.args
-    start, distance, pieces, *output = rest
+    later, output = (rest[0], rest[1], rest[2]), rest[3:]
+    ldb = output.pop(0) if has_ldb else None
     element = ir.IntType(8 * blocking.compute_bytes)
     total = blocking.arithmetic.accumulator_type
     last_row, shifts = builder.sub(rows, 1), blocking.arithmetic.shifts_b
@@ -139,11 +147,12 @@ def _emit_loops(
             with builder.if_then(accumulate):
                 epilogue.prefetch_c(builder, blocking, c_strip)
             a_rows = strip_rows.of(a, lda, element)
-            tile = RegisterTile(builder, blocking, a_rows, b_panel, blocking.vectors)
+            tile = RegisterTile(
+                builder, blocking, a_rows, b_panel, blocking.vectors, ldb
+            )
             if asks:
                 who = Strip(builder, blocking, strip.index, block.index, panel.index)
                 usual = next_operands(who, function.args)
-                later = (start, distance, pieces)
                 tile.ahead = or_next_pieces(who, usual, later, (rows, panels))
             left = builder.sub(output[-1], column) if output else None
             below = (builder.sub(end, strip.index), last) if last else None
@@ -221,6 +230,7 @@ class RegisterTile:
         a_rows: the first element of each row of A.
         b: a panel of B.
         vectors: how many vectors of each row are computed; the panel may have more.
+        ldb: elements from one row of the panel to the next; None: it has no gaps.
         ahead: memory to prefetch, once in the body of the loop.
     """
 
@@ -229,6 +239,7 @@ class RegisterTile:
     a_rows: list[Value]
     b: Value
     vectors: int
+    ldb: Value | None = None
     ahead: list[Ahead] = field(default_factory=list[Ahead])
 
     def sums(self, k: Value) -> list[Value]:
@@ -285,7 +296,6 @@ class RegisterTile:
         With several sets of sums, the steps use the sets in turn.
         """
         blocking = self.blocking
-        step_size = blocking.nr * blocking.k_pack
         element = ir.IntType(8 * blocking.compute_bytes)
         with _loop(
             self.builder,
@@ -304,12 +314,18 @@ class RegisterTile:
                 self.builder.offset(row, word, loop.index) for row in self.a_rows
             ]
             for step in range(unroll):
-                b_step = self.builder.offset(b, element, step * step_size)
+                b_step = self.builder.offset(b, element, self._of_steps(step))
                 first, rest = sums[:count], sums[count:]
                 sums = [*rest, *self._step(first, b_step, rows, step)]
-            b = self.builder.offset(b, element, unroll * step_size)
+            b = self.builder.offset(b, element, self._of_steps(unroll))
             loop.next = [*sums, b, *places]
         return loop.results[: len(sums)], loop.results[len(sums)]
+
+    def _of_steps(self, steps: int) -> Value | int:
+        """Return the elements of B from one step of k to that many steps later."""
+        if self.ldb is None:
+            return steps * self.blocking.nr * self.blocking.k_pack
+        return self.builder.mul(self.ldb, steps) if steps > 1 else steps and self.ldb
 
     def _step(
         self, sums: list[Value], b: Value, rows: list[Value], step: int

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from xetl.dialects.base import Index
-from xetl.dialects.upstream import memref
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+
+from xetl.dialects.base import Index, is_memref, memref_type
+from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import TileType
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp, ViewAddressOp, element_name
@@ -19,8 +22,12 @@ from xetl_cpu.lowering.loops.state import (
     reinterpret,
     view_of,
 )
+from xetl_cpu.lowering.tiles import root
 from xetl_cpu.machine import LINE, Machine
 from xetl_cpu.microkernels.blocking import FEW_PANELS, Blocking
+
+Way: TypeAlias = Callable[[Builder], Sequence[SSAValue] | None]
+"""One of the `either`."""
 
 PANELS_IN_PLACE = 8
 """Panels of B up to which A's rows stay in place: a copy costs more than it gains.
@@ -155,3 +162,61 @@ def of_few_panels(
         build.compare("sle", build.times(k, cols), blocking.long_run),
     ]
     return build.both(*facts), build.minus(k, build.remainder(k, blocking.k_step))
+
+
+def lies_near(
+    state: State,
+    build: Builder,
+    blocking: Blocking,
+    b: Factor,
+    extents: tuple[Index, Index, Index],
+) -> SSAValue | None:
+    """Whether strips read a part of B in place as fast as packed; None: never.
+
+    Its rows and what is between them fit L1. A panel is as wide as the register tile:
+    the columns that it has too many must be in the array. ``extents``: rows, k, cols.
+    """
+    base, (_, k, cols) = root(b.matrix.memref), extents
+    is_plain = blocking.dtype == blocking.compute and blocking.k_pack == 1
+    if not is_plain or blocking.is_called or not b.matrix.is_contiguous():
+        return None
+    if not isinstance(base, BlockArgument) or not is_memref(base.type):
+        return None
+    whole = build.add(memref.ExtractStridedMetadataOp(base)).results[2:]
+    rank = memref_type(base).get_num_dims()
+    end: Index = 1
+    for size, step in zip(whole[:rank], whole[rank:], strict=True):
+        end = build.plus(end, build.maximum(build.times(build.minus(size, 1), step), 0))
+    first, (ldb, _) = view_of(b.matrix.memref, build)
+    first = build.plus(first, build.plus(build.times(b.row, ldb), b.col))
+    taken = build.times(k, ldb)
+    last = build.plus(first, build.minus(taken, ldb))
+    width = build.rounded_up(cols, blocking.nr)
+    room = state.target.machine.l1.size // blocking.compute_bytes
+    return build.both(
+        build.compare("sge", taken, 0),
+        build.compare("sle", taken, room),
+        build.compare("sge", b.rows, k),
+        build.compare("sle", build.plus(last, width), end),
+    )
+
+
+def either(
+    build: Builder,
+    condition: SSAValue,
+    ways: tuple[Way, Way],
+    type_: Attribute | None = None,
+) -> Sequence[SSAValue]:
+    """Emit the first way under ``if condition`` and the second under ``else``.
+
+    ``type_``: the type that the first value, a memref, is cast to.
+    """
+    blocks, values = [Block(), Block()], list[SSAValue]()
+    for block, way in zip(blocks, ways, strict=True):
+        inside = Builder.at_end(block, build.location)
+        values = [*(way(inside) or ())]
+        if type_ is not None:
+            values[0] = inside.insert(memref.CastOp(values[0], type_))
+        inside.add(scf.YieldOp(*values))
+    types = [value.type for value in values]
+    return build.add(scf.IfOp(condition, types, *map(Region, blocks))).results

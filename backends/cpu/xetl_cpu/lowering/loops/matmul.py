@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from functools import partial
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr, i1
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.base import Index, memref_type
-from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.upstream import arith, scf
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl_cpu.dialect import (
@@ -21,12 +21,16 @@ from xetl_cpu.dialect import (
     element_attribute,
     pack,
 )
+from xetl_cpu.lowering.loops.accumulators import accumulator, initial, starts_itself
 from xetl_cpu.lowering.loops.direct_stores import Taken, take_store
 from xetl_cpu.lowering.loops.factors import (
     PANELS_IN_PLACE,
+    Way,
     copied_row,
+    either,
     factor_of,
     has_bad_rows,
+    lies_near,
     may_stay,
     of_few_panels,
     suits_tiles,
@@ -34,36 +38,25 @@ from xetl_cpu.lowering.loops.factors import (
 )
 from xetl_cpu.lowering.loops.kept_copies import Trip, trip_of
 from xetl_cpu.lowering.loops.plain_products import (
-    all_exist,
     clear,
     may_stream,
     multiply_in_place,
-    zeros,
+    repeat_last_row,
+    streams,
 )
 from xetl_cpu.lowering.loops.state import Buffer, Factor, State, reinterpret, view_of
-from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.microkernels.blocking import Blocking
-
-_Way: TypeAlias = Callable[[Builder], Sequence[SSAValue] | None]
-
-
-def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
-    """Return scratch for the result, in the shape that the micro-kernel needs."""
-    blocking, (m, n, _) = op.blocking(), op.shape()
-    shape = [blocking.rows_padded, blocking.ldc]
-    element = element_attribute(blocking.arithmetic.accumulator)
-    return Buffer(state.scratch_memref(shape, element), (m, n))
 
 
 def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     """Accumulate in scratch, in chunks of k; see docs/design/0002-cpu.md."""
     blocking, (m, n, depth) = op.blocking(), op.shape()
     op.check_width()
-    starts = _starts_itself(op, blocking)
+    starts = starts_itself(op, blocking)
     # Only the wanted part is cleared: the tile may be much wider (`grow-tiles`).
-    is_cleared = op.acc is None and (blocking.is_skinny or blocking.is_low)
+    is_cleared = op.acc is None and blocking.is_skinny
     is_new = starts or is_cleared
-    result = accumulator(state, op) if is_new else _start(state, op)
+    result = accumulator(state, op) if is_new else initial(state, op)
     build = Builder.before(op)
     a = factor_of(state, op, op.a, op.trans_a is not None, build)
     b = factor_of(state, op, op.b, op.trans_b is not None, build)
@@ -81,19 +74,19 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
         shares = has_bad_rows(state, build, blocking, a, extents[2])
     if shares is not None:
         shares = build.conjunction(shares, op.is_packed)
+    lies = None
+    if op.packed is None or op.is_packed is not None:
+        lies = lies_near(state, build, blocking, b, extents)
     product = _Product(
-        state, op, blocking, a, b, extents, result, starts, to, trip, shares
+        state, op, blocking, a, b, extents, result, starts, to, trip, shares, lies
     )
     is_own = product.packs(build)
     if is_own is None or not may_stream(blocking, a, b):
         product.emit(build, is_own)
         return
-    there = all_exist(build, a, b, extents)
-    ways: tuple[_Way, _Way] = (
-        lambda inside: multiply_in_place(inside, op, a, b, extents, result),
-        lambda inside: product.emit(inside, is_own),
-    )
-    _either(build, build.both(is_own, there), ways)
+    there = streams(build, blocking, a, b, extents)
+    ways = (product.stream, partial(product.emit, is_own=is_own))
+    either(build, build.both(is_own, there), ways)
 
 
 @record()
@@ -107,6 +100,7 @@ class _Product:
         to: the store of the result, if registers are stored to the user's tile.
         trip: the iteration of a loop that shares A, if the product is in one.
         shares_sets: whether A is copied for the distance of its rows; None: never.
+        lies: whether strips read B in place if it is not packed; None: never.
     """
 
     state: State
@@ -120,14 +114,27 @@ class _Product:
     to: Taken | None
     trip: Trip | None
     shares_sets: SSAValue | None
+    lies: SSAValue | None
 
     def packs(self, build: Builder) -> SSAValue | None:
         """Return whether the program packs B for itself; None: never."""
-        if self.op.packed is None:
-            return build.constant(1, i1)
-        if self.op.is_packed is None:
+        if self.op.packed is not None and self.op.is_packed is None:
             return None
-        return _not(build, self.op.is_packed)
+        others = [self.op.is_packed, self.lies]
+        found = [_not(build, each) for each in others if each is not None]
+        return build.both(*found) if found else build.constant(1, i1)
+
+    def stream(self, build: Builder) -> None:
+        """Emit the product with B in place, of few rows: sums are in scratch first."""
+        result, (rows, _, cols) = self.result, self.extents
+        if self.starts:
+            clear(build, self.blocking, result, self.extents)
+        multiply_in_place(build, self.op, self.a, self.b, self.extents, result)
+        if self.to is not None:  # a product of no steps stores them
+            repeat_last_row(build, self.blocking, result, self.extents)
+            rest = replace(self, extents=(rows, 0, cols), starts=False, lies=None)
+            chunk, zero = rest._chunk(build, build.index(0), 1, None), build.index(0)
+            chunk.multiply_columns([result.memref, zero, zero], chunk.in_place(build))
 
     def emit(self, build: Builder, is_own: SSAValue | None) -> None:
         """Emit the product by blocks of rows if A is copied, or as one block.
@@ -181,41 +188,43 @@ class _Product:
 
     def _emit_chunks(self, build: Builder, is_own: SSAValue | None) -> None:
         """Emit the product in chunks of k."""
-        k, most = self.extents[1], self._most(build)
+        k, most = self.extents[1], self._most(build, is_own)
         # Zeros have to be written, too: if k is 0, one empty chunk runs.
         loop = build.for_loop(0, build.maximum(k, 1) if self.starts else k, most)
         inner = Builder.at_end(loop.body.block)
-        at = loop.body.block.args[0]
-        length = inner.minimum(inner.minus(k, at), most)
-        _Chunk(
+        self._chunk(inner, loop.body.block.args[0], most, is_own).multiply()
+        inner.add(scf.YieldOp())
+
+    def _chunk(
+        self, build: Builder, at: SSAValue, most: Index, is_own: SSAValue | None
+    ) -> _Chunk:
+        """Return the chunk of up to ``most`` steps of k from ``at`` on."""
+        return _Chunk(
             **vars(self),
-            build=inner,
+            build=build,
             at=at,
-            length=length,
-            following=inner.plus(at, most),
+            length=build.minimum(build.minus(self.extents[1], at), most),
+            following=build.plus(at, most),
             most=most,
             is_own=is_own,
-        ).multiply()
-        inner.add(scf.YieldOp())
+        )
 
     def _columns(self) -> Index:
         """Return the columns that use this A, in all iterations of its loop."""
         return self.extents[2] if self.trip is None else self.trip.columns
 
-    def _most(self, build: Builder) -> Index:
+    def _most(self, build: Builder, is_own: SSAValue | None) -> Index:
         """Return the length of chunks: what the program packs has to stay in cache."""
-        op, blocking, k = self.op, self.blocking, self.extents[1]
+        blocking, k = self.blocking, self.extents[1]
         may_run = may_stay(blocking, self.a) or self._is_by_blocks()
-        if op.packed is None or not may_run:
+        if not may_run or (self.op.packed is None and self.lies is None):
             return blocking.chunk
         most = _run(build, blocking, k)
         if blocking.uses_tiles:
             extents = (*self.extents[:2], self._columns())
             is_few, whole = of_few_panels(build, blocking, self.a, extents)
             most = build.select(is_few, whole, most)
-        if op.is_packed is None:
-            return most
-        return build.select(op.is_packed, most, blocking.chunk)
+        return most if is_own is None else build.select(is_own, blocking.chunk, most)
 
 
 def _not(build: Builder, condition: SSAValue) -> SSAValue:
@@ -228,28 +237,6 @@ def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
     if isinstance(k, int):
         return at_once if k <= at_once else usual
     return build.select(build.compare("sle", k, at_once), at_once, usual)
-
-
-def _starts_itself(op: BrgemmTileOp, blocking: Blocking) -> bool:
-    """Whether the first chunk of k overwrites the accumulators."""
-    streams = blocking.is_skinny or blocking.is_low
-    return op.acc is None and not blocking.is_called and not streams
-
-
-def _start(state: State, op: BrgemmTileOp) -> Buffer:
-    """Return the buffer with the initial accumulator in it."""
-    if op.acc is not None:
-        carried = state.buffers.get(op.acc)
-        if carried is not None and op.acc in state.in_place:
-            return carried
-        home = state.homes.get(op.acc)
-        if home is not None and carried is None:
-            write(state, op.acc, home, op)
-            return home
-    result = accumulator(state, op)
-    source = op.acc if op.acc is not None else zeros(state, op)
-    write(state, source, result, op)
-    return result
 
 
 def _clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:
@@ -284,13 +271,13 @@ class _Chunk(_Product):
         """
         most = self._columns_at_once()
         if most is None:
-            self._multiply_columns(self._panels(), self._place_of_a())
+            self.multiply_columns(self._panels(), self._place_of_a())
             return
         place = self._place_of_a()
         loop = self.build.for_loop(0, self.extents[2], most)
         inner = Builder.at_end(loop.body.block)
         some = self._columns_from(inner, loop.body.block.args[0], most)
-        some._multiply_columns(some._panels(), place)
+        some.multiply_columns(some._panels(), place)
         inner.add(scf.YieldOp())
 
     def _columns_at_once(self) -> Index | None:
@@ -321,18 +308,19 @@ class _Chunk(_Product):
         result = replace(self.result, memref=base)
         return replace(self, build=build, b=b, to=to, extents=extents, result=result)
 
-    def _multiply_columns(
+    def multiply_columns(
         self, panels: Sequence[SSAValue], place: Sequence[SSAValue]
     ) -> None:
-        """Emit the block GEMM of ``panels`` of B; ``place``: where A is."""
+        """Emit the block GEMM of panels of B (`_panels`); ``place``: where A is."""
         build, (rows, _, cols) = self.build, self.extents
         extents = map(build.index, (rows, self._padded_length(build)))
         blocks = build.index(build.ceil_divided(cols, self.blocking.nr))
         gemm = BlockGemmOp(
-            *(*place, *extents, *panels, blocks, self.result.memref),
+            *(*place, *extents, *panels[:3], blocks, self.result.memref),
             build.compare("sgt", self.at, 0) if self.starts else None,
             *(self._output() or [None] * len(Output._fields)),
             *(self._later() or [None] * len(Later._fields)),
+            panels[3] if panels[3:] else None,
             regions=[Region() if self.to is None else self.to.epilogue()],
             plan=self.blocking,
             location=self.op.location,
@@ -372,13 +360,35 @@ class _Chunk(_Product):
         return build.rounded_up(self.length, self.blocking.k_step)
 
     def _panels(self) -> Sequence[SSAValue]:
-        """Return panels of this chunk of B: memory, offset of the first, distance."""
+        """Return panels of this chunk of B: memory, offset of the first, distance.
+
+        If B may be in place, return the distance of rows, too.
+        """
         if self.is_own is None:
             return self._packed_b(self.build)
-        if self.op.packed is None:
+        element, is_packed = element_attribute(self.blocking.compute), self.op.is_packed
+        type_ = MemRefType(element, [DYNAMIC_INDEX])
+        ready: Way = self._packed_b if is_packed is not None else self._b_in_place
+        if self.lies is None and is_packed is None:
             return self._pack_b(self.build)
-        ways = (self._pack_b, self._packed_b)
-        return _either(self.build, self.is_own, ways, self.op.packed.type)
+        if self.lies is not None and is_packed is not None:
+            ways = (self._packed_b, self._b_in_place)
+            ready = partial(either, condition=is_packed, ways=ways, type_=type_)
+        return either(self.build, self.is_own, (self._pack_b, ready), type_)
+
+    def _no_gaps(self, build: Builder) -> list[SSAValue]:
+        """Return the distance of rows of packed panels, if others may be in place."""
+        return [] if self.lies is None else [build.index(self.blocking.nr)]
+
+    def _b_in_place(self, build: Builder) -> list[SSAValue]:
+        """Return this chunk of B where it is; see `lies_near`."""
+        b = self.b
+        source = b.matrix.memref
+        first, (ldb, _) = view_of(source, build)
+        row = build.plus(b.row, self.at)
+        first = build.plus(first, build.plus(build.times(row, ldb), b.col))
+        whole = reinterpret(build, source, 0, (build.times(b.rows, ldb),), (1,))
+        return [whole, *map(build.index, (first, self.blocking.nr, ldb))]
 
     def _pack_b(self, build: Builder) -> list[SSAValue]:
         """Pack the chunk to per-thread scratch."""
@@ -392,7 +402,7 @@ class _Chunk(_Product):
         extents = (self._padded_length(build), self.extents[2])
         numbers = (first, b.col, self._valid(b.rows), b.cols, *extents)
         pack(build, "b", blocking, b.matrix.memref, numbers, to, 0, stride)
-        return [to, build.index(0), build.index(stride)]
+        return [to, build.index(0), build.index(stride), *self._no_gaps(build)]
 
     def _packed_b(self, build: Builder) -> list[SSAValue]:
         """Return the chunk in memory that was packed for many programs."""
@@ -403,7 +413,8 @@ class _Chunk(_Product):
         assert op.packed_k is not None
         first = build.times(op.packed_panel, op.panel_stride)
         skip = build.times(build.plus(op.packed_k, self.at), blocking.nr)
-        return [op.packed, build.index(build.plus(first, skip)), op.panel_stride]
+        place = (op.packed, build.index(build.plus(first, skip)), op.panel_stride)
+        return [*place, *self._no_gaps(build)]
 
     def _place_of_a(self) -> Sequence[SSAValue]:
         """Return where this chunk of A starts: memory, row, column."""
@@ -414,10 +425,10 @@ class _Chunk(_Product):
         type_ = MemRefType(
             element, [DYNAMIC_INDEX] * 2, StridedLayoutAttr(layout, None)
         )
-        ways = (self._in_place, self._copy_a)
-        return _either(self.build, self._is_whole(), ways, type_)
+        ways = (self.in_place, self._copy_a)
+        return either(self.build, self._is_whole(), ways, type_)
 
-    def _in_place(self, build: Builder) -> list[SSAValue]:
+    def in_place(self, build: Builder) -> list[SSAValue]:
         a, k0 = self.a, build.plus(self.a.col, self.at)
         return [a.matrix.memref, build.index(a.row), build.index(k0)]
 
@@ -472,24 +483,3 @@ class _Chunk(_Product):
     def _scratch(self, *shape: int) -> SSAValue:
         element = element_attribute(self.blocking.compute)
         return self.state.scratch_memref([*shape], element)
-
-
-def _either(
-    build: Builder,
-    condition: SSAValue,
-    ways: tuple[_Way, _Way],
-    type_: Attribute | None = None,
-) -> Sequence[SSAValue]:
-    """Emit the first way under ``if condition`` and the second under ``else``.
-
-    ``type_``: the type that the first value, a memref, is cast to.
-    """
-    blocks, values = [Block(), Block()], list[SSAValue]()
-    for block, way in zip(blocks, ways, strict=True):
-        inside = Builder.at_end(block, build.location)
-        values = [*(way(inside) or ())]
-        if type_ is not None:
-            values[0] = inside.insert(memref.CastOp(values[0], type_))
-        inside.add(scf.YieldOp(*values))
-    types = [value.type for value in values]
-    return build.add(scf.IfOp(condition, types, *map(Region, blocks))).results

@@ -19,7 +19,7 @@ from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest, splat
 from xetl_cpu.lowering.loops.state import Buffer, Factor, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
-from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.blocking import LOW_BYTES, Blocking
 
 
 def lower_mma(state: State, op: TileMmaOp) -> None:
@@ -102,14 +102,18 @@ def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
     return along_n or b.matrix.transposed().is_contiguous()
 
 
-def all_exist(
-    build: Builder, a: Factor, b: Factor, extents: tuple[Index, ...]
+def streams(
+    build: Builder, blocking: Blocking, a: Factor, b: Factor, extents: tuple[Index, ...]
 ) -> SSAValue:
-    """Return whether no element of (rows, k, cols) in both operands is padding."""
+    """Return whether rows of B are long enough, and no element of both is padding.
+
+    ``extents``: rows, k, cols.
+    """
     rows, k, cols = extents
     pairs = ((a.rows, rows), (a.cols, k), (b.rows, k), (b.cols, cols))
-    tests = [build.compare("sge", have, wanted) for have, wanted in pairs]
-    return build.both(*tests)
+    if blocking.is_low:
+        pairs = (*pairs, (build.times(cols, blocking.compute_bytes), LOW_BYTES))
+    return build.both(*(build.compare("sge", *pair) for pair in pairs))
 
 
 def multiply_in_place(
@@ -133,14 +137,38 @@ def clear(
     build: Builder, blocking: Blocking, result: Buffer, extents: tuple[Index, ...]
 ) -> None:
     """Set rows of the accumulators to zero, up to a whole number of vectors."""
+    _fill(build, blocking, result, (0, extents[0]), extents[2], None)
+
+
+def repeat_last_row(
+    build: Builder, blocking: Blocking, result: Buffer, extents: tuple[Index, ...]
+) -> None:
+    """Copy the last row of the accumulators to the rest of its strip."""
+    rows, _, cols = extents
+    padding = rows, build.rounded_up(rows, blocking.mr)
+    _fill(build, blocking, result, padding, cols, build.minus(rows, 1))
+
+
+def _fill(
+    build: Builder,
+    blocking: Blocking,
+    result: Buffer,
+    rows: tuple[Index, Index],
+    cols: Index,
+    source: Index | None,
+) -> None:
+    """Set ``rows`` of the accumulators to those of a row, or to zero."""
     element = element_attribute(blocking.arithmetic.accumulator)
-    type_, (rows, _, cols) = VectorType(element, [blocking.lanes]), extents
-    zero = build.insert(arith.ConstantOp.splat(0, type_))
-    loop = build.for_loop(0, rows, 1)
+    type_ = VectorType(element, [blocking.lanes])
+    value = build.insert(arith.ConstantOp.splat(0, type_))
+    loop = build.for_loop(*rows, 1)
     of_row = Builder.at_end(loop.body.block)
     vectors = of_row.for_loop(0, cols, blocking.lanes)
     inner = Builder.at_end(vectors.body.block)
-    where = [each.body.block.args[0] for each in (loop, vectors)]
-    inner.add(vector.StoreOp(zero, result.memref, where))
+    row, col = (each.body.block.args[0] for each in (loop, vectors))
+    if source is not None:
+        at = [inner.index(source), col]
+        value = inner.insert(vector.LoadOp(result.memref, at, type_))
+    inner.add(vector.StoreOp(value, result.memref, [row, col]))
     inner.add(scf.YieldOp())
     of_row.add(scf.YieldOp())

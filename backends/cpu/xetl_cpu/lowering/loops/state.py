@@ -271,10 +271,10 @@ def reinterpret(
     build: Builder,
     base: SSAValue,
     offset: Index,
-    sizes: tuple[Index, Index],
-    strides: tuple[Index, Index],
+    sizes: Sequence[Index],
+    strides: Sequence[Index],
 ) -> SSAValue:
-    """Return a rank-2 view of the allocation under ``base``."""
+    """Return a view of the allocation under ``base``."""
     owner = base.owner
     source = owner.operands[0] if isinstance(owner, memref.ReinterpretCastOp) else base
     return build.insert(memref.ReinterpretCastOp.of(source, offset, sizes, strides))

@@ -1,8 +1,8 @@
 """Memory for packed operands, and the loops that pack them before programs run.
 
-An operand that a launch could pass in packed (`cpu.packed_memory`) is still packed by
-each program if hardly any programs share it: packed before them, it would go through
-memory twice, but packed in a program it stays in the cache.
+An operand of which a program needs one tile is packed by each program if hardly any
+programs share it: packed before them, it would go through memory twice, but packed in a
+program it stays in the cache.
 """
 
 from __future__ import annotations
@@ -194,6 +194,7 @@ def reserve(packing: Packing, matrices: Index, most_by_thread: int) -> None:
         of_threads = build.times(build.insert(dialect.ThreadCountOp()), each)
         own_size = build.select(is_better, of_threads, size)
     is_alone = plan.may_be_brought() or plan.trips() is not None
+    is_alone |= plan.step is None and plan.is_of_program(packing.loop)
     is_wanted = _many_share(packing, build) if is_alone else None
     argument = plan.argument() if plan.may_be_brought() else None
     if argument is None:
@@ -258,7 +259,8 @@ def _many_share(packing: Packing, build: Builder) -> SSAValue:
     """Whether several programs read each tile, so that packing before them pays."""
     loop, plan = packing.loop, packing.plan
     axis, extents = plan.axis(loop), enumerate(loop.upper_bounds)
-    sharers = build.product(each for number, each in extents if number != axis)
+    own = (axis, plan.group_axis(loop))
+    sharers = build.product(each for number, each in extents if number not in own)
     if not plan.is_of_program(loop):
         return build.compare("sgt", sharers, 0)  # each program reads many tiles
     if plan.tile is not None and axis is None:

@@ -1,0 +1,75 @@
+"""Small matrices that one program multiplies by: strips read them in place."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from launching import same, small_integers
+from native_harness import fenced
+
+from xetl import xetile
+from xetl.xetile import constexpr
+
+pytestmark = pytest.mark.usefixtures("target")
+
+SHAPES = [
+    (3, 24, 40, 24),
+    (2, 16, 16, 16),
+    (4, 40, 7, 9),
+    (2, 9, 200, 33),
+    (2, 5, 0, 3),
+]
+LAYOUTS = {
+    "whole": np.s_[:],
+    "of a wider matrix": np.s_[:, :, 1:-2],
+    "rows backwards": np.s_[:, ::-1],
+    "matrices backwards": np.s_[::-1],
+}
+
+
+@xetile.kernel
+def products(A, B, C, ACC: constexpr, BM: constexpr, BN: constexpr, BK: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    number = xetile.program_id(2)
+    a = xetile.init_tile(A[number], [m, 0], (BM, BK))
+    b = xetile.init_tile(B[number], [0, n], (BK, BN))
+    acc = xetile.zeros((BM, BN), ACC)
+    for _ in range(0, A.shape[2], BK):
+        acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+        a = xetile.update_tile_offset(a, [0, BK])
+        b = xetile.update_tile_offset(b, [BK, 0])
+    xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C[number], [m, n], (BM, BN)))
+
+
+def run(a: Any, b: Any, **tiles: int) -> Any:
+    """Multiply the matrices; all of an array is between pages nobody may access."""
+    c = fenced(np.full((*a.shape[:2], b.shape[2]), 7, a.dtype))
+    acc = xetile.f64 if a.dtype == np.float64 else xetile.f32
+    products[1, 1, a.shape[0]](a, b, c, ACC=acc, **tiles)
+    return c
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_layout(dtype: Any, layout: str, shape: tuple[int, ...]) -> None:
+    count, m, k, n = shape
+    rng = np.random.default_rng(0)
+    a = fenced(small_integers(rng, count, m, k, dtype=dtype))
+    wider = 3 * (layout == "of a wider matrix")
+    whole = small_integers(rng, count, k, n + wider, dtype=dtype)
+    exact = a.astype(np.float64) @ whole[LAYOUTS[layout]].astype(np.float64)
+    for at_end in (True, False):
+        b = fenced(whole, at_end=at_end)[LAYOUTS[layout]]
+        out = run(a, b, BM=64 if m > 32 else 32, BN=64, BK=32)
+        same(out, exact.astype(dtype))
+
+
+def test_what_is_beside_a_matrix_reaches_no_sum() -> None:
+    rng = np.random.default_rng(0)
+    a, b = small_integers(rng, 3, 16, 16), small_integers(rng, 3, 16, 24)
+    b[1], b[0, :, 20:] = np.nan, np.inf
+    out = run(fenced(a), fenced(b)[:, :, :20], BM=16, BN=32, BK=16)
+    expected = a.astype(np.float64) @ b.astype(np.float64)[:, :, :20]
+    same(out, expected.astype(np.float32))
