@@ -1,4 +1,4 @@
-"""Many rows of a few elements: running sums, and the places of extremes."""
+"""Many rows of a few elements: running sums, places of extremes, selected columns."""
 
 from __future__ import annotations
 
@@ -79,3 +79,21 @@ def test_extremes(dtype: Any, layout: str) -> None:
                 assert torch.equal(places, wanted)
                 there = torch.gather(x, -1, wanted)
                 torch.testing.assert_close(values, there, equal_nan=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_selected_columns(dtype: Any, layout: str) -> None:
+    """By an index that all rows share, and by one for each row; some are outside."""
+    for columns in COLUMNS:
+        for rows in ROWS:
+            x = LAYOUTS[layout](numbers(rows, columns, dtype))
+            shared = torch.randint(-1, columns + 1, (columns + 2,))
+            own = torch.randint(-1, columns + 1, (*x.shape[:-1], columns + 2))
+            for index, got in (
+                (shared.expand(own.shape), ops.index_select(x, -1, shared)),
+                (own, ops.gather(x, -1, own)),
+            ):
+                is_there = (index >= 0) & (index < columns)
+                wanted = torch.gather(x, -1, index.clamp(0, columns - 1))
+                assert torch.equal(got, wanted * is_there), (rows, columns)
