@@ -11,6 +11,7 @@ from launching import BF16
 
 from tests.example_kernels import softmax
 from xetl import xetile
+from xetl.ops.convolution.kernels import direct
 from xetl.xetile import constexpr, f32
 from xetl_cpu import BACKEND
 from xetl_cpu.microkernels.blocking import choose_blocking
@@ -252,3 +253,17 @@ def copied(X, Y, N: constexpr = 256):
     row = xetile.program_id(0)
     v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, N)))
     xetile.store_tile(v, xetile.init_tile(Y, [row, 0], (1, N)))
+
+
+def test_sums_behind_a_barrier_have_the_registers_of_the_copy_before_it() -> None:
+    """Places of each second element would stay in registers, and the sums in memory."""
+    x, weight = np.zeros((3, 64, 64), BF16), np.zeros((1, 1, 32, 27), BF16)
+    out = np.zeros((32, 32, 32), BF16)
+    how = 1, 1, (2, 2), (1, 1), (3, 3), (3, 32), False, False
+    tile = f32, 8, 3, 4, 1, 64, 80
+    text = direct.ir("asm", x, weight, None, out, *how, *tile, target="avx512")
+    lines = text.splitlines()
+    sums = [number for number, line in enumerate(lines) if "vfmadd" in line]
+    assert len(sums) == 3 * 4 * 4, "rows of the kernel, channels, vectors"
+    loop = lines[sums[0] : sums[-1]]
+    assert not any("(%rsp" in line for line in loop), "\n".join(loop)

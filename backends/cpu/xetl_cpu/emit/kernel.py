@@ -32,7 +32,7 @@ from xetl.codegen.types import (
     memory_type,
 )
 from xetl.dialects.base import integer_width, is_memref, memref_type, operations_in
-from xetl.dialects.upstream import func
+from xetl.dialects.upstream import func, gpu
 from xetl.dialects.upstream import math as math_ops
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.dialects.upstream.elementwise import FastMathFlag, FastMathFlagsAttr
@@ -233,6 +233,17 @@ def _fence(em: KernelEmitter, op: FenceOp) -> None:
     em.builder.fence("acq_rel")
 
 
+def _barrier(em: KernelEmitter, op: gpu.BarrierOp) -> None:
+    """Empty the vector registers: a program is one thread, which need not wait.
+
+    Constants of the loops before it would else stay in registers that the loops behind
+    it need for their sums.
+    """
+    every = ",".join(f"~{{xmm{n}}}" for n in range(em.target.vector_registers))
+    type_ = ll.FunctionType(VOID, [])
+    em.builder.asm(type_, "", every, [], side_effect=True)
+
+
 def _c_type(type_: Attribute) -> Type:
     return PTR if isinstance(type_, PointerType) else llvm_type(type_)
 
@@ -295,4 +306,5 @@ _TABLE: EmitTable = {
     func.ReturnOp: _return,
     dialect.CompareAndSwapOp: _compare_and_swap,
     FenceOp: _fence,
+    gpu.BarrierOp: _barrier,
 }

@@ -216,11 +216,6 @@ def _load(state: State, op: xetile.LoadTileOp) -> None:
     _value(state, op)
 
 
-def _nothing(state: State, op: Operation) -> None:
-    """Drop hints for other hardware, and barriers: a program is one thread."""
-    state.dead.append(op)
-
-
 def _prefetch(state: State, op: xetile.PrefetchTileOp) -> None:
     """Prefetch tiles of one element; processors prefetch rows by themselves."""
     tile = state.tiles[op.tile]
@@ -325,7 +320,7 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     xetile.UpdateTileOffsetOp: _update_tile,
     xetile.PrefetchTileOp: _prefetch,
     memref.AllocOp: _shared_memory,
-    gpu.BarrierOp: _nothing,
+    gpu.BarrierOp: _keep,
     BarrierOp: _keep,
     FenceOp: _keep,
     FibersOp: _fibers,
