@@ -144,9 +144,10 @@ def copy_planes(
             else:
                 put(xetile.interleave(zeros, v), planes, [at + i, 0])
         return
-    for i in range(ROWS * down):
+    tile = ROWS if down * across == 1 else 1, width * across
+    for i in range(0, ROWS * down, tile[0]):
         to, place = at + i % down * (across * ROWS) + i // down, [top + i, left]
-        v = take(image, place, (1, width * across), planes.dtype)
+        v = take(image, place, tile, planes.dtype)
         for j in xetile.static_range(across):
             put(v[:, j::across], planes, [to + j * ROWS, 0])
 

@@ -428,12 +428,16 @@ func.func @begins_within_a_line(%X: !matrix, %Y: !matrix, %n: index, %grid: inde
 
 // A copy in scratch whose tiles are all known to be inside of it, for the loop ends with
 // the trip at 4: it is written and read without masks. What is copied may begin before
-// its matrix: masks of all vectors of a row are made of the same two numbers.
+// its matrix: masks of all vectors of a row are made of the same two numbers, before the
+// loop over rows, in which whole rows may be outside.
 // CHECK-LABEL: @windows
 // CHECK:       %[[COPY:.*]] = memref.alloca() : memref<8x48xf32
 // CHECK:       %[[END:.*]] = arith.subi %{{.*}}, %o : index
 // CHECK-NEXT:  %[[LEFT:.*]] = arith.subi %[[END]], %{{.*}} : index
 // CHECK-NEXT:  vector.create_mask %[[LEFT]]
+// CHECK:       scf.for
+// CHECK:         vector.broadcast %{{.*}} : i1 to
+// CHECK-NOT:   vector.create_mask
 // CHECK:       vector.maskedload
 // CHECK-NEXT:  vector.store %{{.*}}, %[[COPY]]
 // CHECK:       vector.maskedload

@@ -243,8 +243,7 @@ def over_columns(state: State, op: Operation, shape: Shape, body: Body) -> None:
     start, build = Builder.before(loop), Builder.at_end(loop.body.block)
     for first in range(0, cols, state.lanes):
         column = start.index(first)
-        levels = {row: 1, column: 2}
-        nest = Nest(row, column, loop, None, (start, build, build), levels)
+        nest = Nest(row, column, loop, None, (start, build, build), {row: 1})
         ev = Evaluator(state, nest)
         body(ev, ())
         if first == 0:

@@ -230,12 +230,7 @@ class Evaluator:
             type_ = row_type(element, lanes)
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
-        limit = self.row_limit(matrix, row)
-        mask = self._lanes_to(limit, tile, at, row)
-        if not tile.non_negative:
-            missing = self._lanes_to(0, tile, at, row)
-            every = self.constant(IntegerType(1), 1, lanes)
-            mask = build.both(mask, build.insert(arith.XoriOp(missing, every)))
+        limit, mask = self.row_limit(matrix, row), self._lanes_inside(tile, at, row)
         if not matrix.is_contiguous():
             start = [build.index(row), build.index(col)]
             numbers = lane_numbers(build, lanes)
@@ -346,11 +341,34 @@ class Evaluator:
             found = self.memo[key] = build.select(inside, matrix.cols, 0)
         return found
 
+    def _lanes_inside(self, tile: TileAt, at: At, row: Index) -> SSAValue:
+        """Return a mask of the lanes whose elements exist.
+
+        Rows of a few columns share what does not depend on the row.
+        """
+        matrix, is_shared = tile.matrix, tile.shape[0] > 1
+        is_shared = is_shared and self.nest.level(at.col) <= self.nest.level(row)
+        if not is_shared:
+            return self._lanes_to(self.row_limit(matrix, row), tile, at, row)
+        key = "columns", _key(matrix.cols), _key(tile.col), _key(at.col), at.lanes
+        if key not in self.memo:
+            self.memo[key] = self._lanes_to(matrix.cols, tile, at, 0)
+        build = self.nest.at(row)
+        inside = build.compare("ult", row, matrix.rows)
+        return build.both(self.memo[key], splat(build, inside, at.lanes))
+
     def _lanes_to(self, limit: Index, tile: TileAt, at: At, row: Index) -> SSAValue:
-        """Return a mask of the lanes before a column of the matrix."""
-        rest = self.nest.at(row).minus(limit, tile.col)
-        build = self.nest.at(row, at.col)
-        return lane_mask(build, build.minus(rest, at.col), at.lanes)
+        """Return a mask of the lanes from the matrix's first column to a limit."""
+        outside, build = self.nest.at(row), self.nest.at(row, at.col)
+        ends = [limit] if tile.non_negative else [limit, 0]
+        mask, *missing = (
+            lane_mask(build, build.minus(rest, at.col), at.lanes)
+            for rest in (outside.minus(end, tile.col) for end in ends)
+        )
+        for each in missing:
+            every = self.constant(IntegerType(1), 1, at.lanes)
+            mask = build.both(mask, build.insert(arith.XoriOp(each, every)))
+        return mask
 
 
 def _key(index: Index) -> object:
