@@ -61,9 +61,12 @@ class Product:
         return min(self.depth, SUBGROUP_SIZE)
 
 
+_REGISTRY: dict[str, Builtin] = {}
+
+
 @dataclass(frozen=True)
 class Builtin:
-    """A function that kernels can call.
+    """A function that kernels can call; `find_builtin` knows each one that was made.
 
     Attributes:
         name: the name in OpenCL C.
@@ -93,6 +96,9 @@ class Builtin:
     has_step: bool = False
     reports: bool = False
     is_mangled: bool = True
+
+    def __post_init__(self) -> None:
+        _REGISTRY.setdefault(self.symbol, self)
 
     @property
     def symbol(self) -> str:
@@ -180,9 +186,7 @@ def block_message(device: Device, access: Access, shape: BlockShape) -> Builtin:
         parameters = (*parameters, f"private {_UNSIGNED[shape.item_bits]}*")
     size = f"{shape.bits}b_{shape.rows}r{shape.columns}x{shape.count}c"
     name = f"intel_sub_group_2d_block_{_KINDS[access]}_{size}"
-    return _registered(
-        Builtin(name, "void", parameters, True, block=shape, access=access)
-    )
+    return Builtin(name, "void", parameters, True, block=shape, access=access)
 
 
 _PAYLOAD = "private int*"
@@ -226,7 +230,7 @@ def payload_message(device: Device, access: Access, shape: BlockShape) -> Builti
 
 def _of_payloads(name: str, result: str, parameters: tuple[str, ...]) -> Builtin:
     name = f"__builtin_IB_subgroup_{name}"
-    return _registered(Builtin(name, result, parameters, True, is_mangled=False))
+    return Builtin(name, result, parameters, True, is_mangled=False)
 
 
 def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:
@@ -239,15 +243,13 @@ def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:
     ours = "xetl_by_lanes_strided" if has_step else "xetl_by_lanes"
     name = message.name.replace("intel_sub_group", ours)
     parameters = (*_WIDE, *["long"] * has_step, *message.parameters[len(_SURFACE) :])
-    return _registered(
-        replace(
-            message,
-            name=name,
-            parameters=parameters,
-            is_intel=False,
-            is_ours=True,
-            has_step=has_step,
-        )
+    return replace(
+        message,
+        name=name,
+        parameters=parameters,
+        is_intel=False,
+        is_ours=True,
+        has_step=has_step,
     )
 
 
@@ -260,7 +262,7 @@ def checked(message: Builtin) -> Builtin:
     """
     name = message.name.replace("intel_sub_group", "xetl_checked")
     parameters = (*_WIDE, *message.parameters[len(_SURFACE) :], "ulong", "uint")
-    return _registered(replace(message, name=name, parameters=parameters, reports=True))
+    return replace(message, name=name, parameters=parameters, reports=True)
 
 
 def by_value(message: Builtin) -> Builtin:
@@ -282,9 +284,9 @@ def by_value(message: Builtin) -> Builtin:
     place = next(i for i, each in enumerate(others) if each.startswith("private"))
     if message.access == "store":
         others[place] = value
-        return _registered(replace(message, parameters=tuple(others)))
+        return replace(message, parameters=tuple(others))
     others = [*others[:place], *others[place + 1 :], "uint"]
-    return _registered(replace(message, result=value, parameters=tuple(others)))
+    return replace(message, result=value, parameters=tuple(others))
 
 
 def subgroup_check() -> Builtin:
@@ -293,7 +295,7 @@ def subgroup_check() -> Builtin:
     Parameters: the last two of `checked`.
     """
     parameters = ("ulong", "uint")
-    return _registered(Builtin("xetl_checked_lanes", "void", parameters, reports=True))
+    return Builtin("xetl_checked_lanes", "void", parameters, reports=True)
 
 
 def shared_check(size: int) -> Builtin:
@@ -305,7 +307,7 @@ def shared_check(size: int) -> Builtin:
     element, and the parameters of `subgroup_check`.
     """
     name, parameters = f"xetl_checked_{size}_shared", ("ulong",) * 3
-    return _registered(Builtin(name, "ulong", (*parameters, "uint"), reports=True))
+    return Builtin(name, "ulong", (*parameters, "uint"), reports=True)
 
 
 _OPERANDS = {  # the types of an item of A and of B
@@ -350,7 +352,7 @@ def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
     parameters = (_vector(_OPERANDS[a][0], items), _OPERANDS[b][1] + "8", sums)
     name = f"intel_sub_group_{a}_{b}_matrix_mad_k{depth}"
     product = Product(a, b, acc, rows, depth)
-    return _registered(Builtin(name, sums, parameters, True, product=product))
+    return Builtin(name, sums, parameters, True, product=product)
 
 
 def lane_product(element: str, rows: int) -> Builtin:
@@ -364,7 +366,7 @@ def lane_product(element: str, rows: int) -> Builtin:
     name = f"xetl_by_lanes_{element}_matrix_mad_k{SUBGROUP_SIZE}"
     product = Product(element, element, element, rows, SUBGROUP_SIZE)
     parameters = (sums, half, half, sums)
-    return _registered(Builtin(name, sums, parameters, product=product, is_ours=True))
+    return Builtin(name, sums, parameters, product=product, is_ours=True)
 
 
 def _vector(scalar: str, count: int) -> str:
@@ -379,7 +381,7 @@ def function(name: str, result: str, *parameters: str) -> Builtin:
     """
     if name not in _OPENCL:
         raise InternalError(f"OpenCL C has no function `{name}`")
-    return _registered(Builtin(name, result, parameters, extension=_OPENCL[name]))
+    return Builtin(name, result, parameters, extension=_OPENCL[name])
 
 
 def of_numbers(builtin: Builtin) -> Builtin:
@@ -400,7 +402,7 @@ def to_bf16(lanes: int) -> Builtin:
     count = "" if lanes == 1 else lanes
     name = f"intel_convert_bfloat16{count}_as_ushort{count}"
     extension = "SPV_INTEL_bfloat16_conversion"
-    return _registered(Builtin(name, result, (source,), True, extension=extension))
+    return Builtin(name, result, (source,), True, extension=extension)
 
 
 def to_tf32(lanes: int) -> Builtin:
@@ -412,7 +414,7 @@ def to_tf32(lanes: int) -> Builtin:
     type_ = _vector("float", lanes)
     extension = "SPV_INTEL_tensor_float32_conversion"
     name = "__spirv_RoundFToTF32INTEL"
-    return _registered(Builtin(name, type_, (type_,), True, extension=extension))
+    return Builtin(name, type_, (type_,), True, extension=extension)
 
 
 MATH = frozenset(
@@ -440,7 +442,7 @@ _OPENCL: dict[str, str | None] = {
 def halves_of_words(first: int) -> Builtin:
     """Return what takes the lower (0) or upper (1) halves of words; see `assembly`."""
     name = f"xetl_halves_of_words_{first}"
-    return _registered(Builtin(name, "short8", ("int8",), True, is_mangled=False))
+    return Builtin(name, "short8", ("int8",), True, is_mangled=False)
 
 
 def split_barrier(half: str) -> Builtin:
@@ -451,12 +453,12 @@ def split_barrier(half: str) -> Builtin:
     name = f"__spirv_ControlBarrier{half}INTEL"
     parameters = ("int", "int", "int")
     extension = "SPV_INTEL_split_barrier"
-    return _registered(Builtin(name, "void", parameters, extension=extension))
+    return Builtin(name, "void", parameters, extension=extension)
 
 
 def named_barrier_init() -> Builtin:
     """Return ``named_barrier_init``: it makes a barrier for a number of subgroups."""
-    return _registered(Builtin("named_barrier_init", "local named_barrier*", ("int",)))
+    return Builtin("named_barrier_init", "local named_barrier*", ("int",))
 
 
 def named_barrier() -> Builtin:
@@ -465,14 +467,7 @@ def named_barrier() -> Builtin:
     Parameters: the barrier, and the memory that is fenced (1: local, 2: global).
     """
     parameters = ("local named_barrier*", "uint")
-    return _registered(Builtin("work_group_named_barrier", "void", parameters))
-
-
-_REGISTRY: dict[str, Builtin] = {}
-
-
-def _registered(builtin: Builtin) -> Builtin:
-    return _REGISTRY.setdefault(builtin.symbol, builtin)
+    return Builtin("work_group_named_barrier", "void", parameters)
 
 
 def find_builtin(symbol: str) -> Builtin | None:
