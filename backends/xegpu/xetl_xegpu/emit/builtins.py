@@ -374,7 +374,7 @@ def _vector(scalar: str, count: int) -> str:
 
 
 def function(name: str, result: str, *parameters: str) -> Builtin:
-    """Return a function of OpenCL C that every device has.
+    """Return a function of `_OPENCL`.
 
     Raises:
         InternalError: there is no such function.
@@ -434,40 +434,19 @@ _OPENCL: dict[str, str | None] = {
     **dict.fromkeys(f"sub_group_reduce_{each}" for each in ("add", "max", "min")),
     **dict.fromkeys(("sub_group_any", "sub_group_broadcast", "sub_group_shuffle_xor")),
     **dict.fromkeys(("barrier", "sub_group_barrier", "__spirv_MemoryBarrier")),
+    **dict.fromkeys(("named_barrier_init", "work_group_named_barrier")),
     "intel_sub_group_shuffle": "SPV_INTEL_subgroups",
+    "__spirv_ControlBarrierArriveINTEL": "SPV_INTEL_split_barrier",
+    "__spirv_ControlBarrierWaitINTEL": "SPV_INTEL_split_barrier",
 }
-"""Functions that every device has, and the extension of SPIR-V that they need."""
+"""Functions of drivers, and the extension of SPIR-V that they need. Those of GPUs have
+named and split barriers; all others are everywhere."""
 
 
 def halves_of_words(first: int) -> Builtin:
     """Return what takes the lower (0) or upper (1) halves of words; see `assembly`."""
     name = f"xetl_halves_of_words_{first}"
     return Builtin(name, "short8", ("int8",), True, is_mangled=False)
-
-
-def split_barrier(half: str) -> Builtin:
-    """Return ``__spirv_ControlBarrierArriveINTEL`` or ``...Wait...``: half a barrier.
-
-    Parameters: the execution scope, the memory scope, the memory semantics.
-    """
-    name = f"__spirv_ControlBarrier{half}INTEL"
-    parameters = ("int", "int", "int")
-    extension = "SPV_INTEL_split_barrier"
-    return Builtin(name, "void", parameters, extension=extension)
-
-
-def named_barrier_init() -> Builtin:
-    """Return ``named_barrier_init``: it makes a barrier for a number of subgroups."""
-    return Builtin("named_barrier_init", "local named_barrier*", ("int",))
-
-
-def named_barrier() -> Builtin:
-    """Return ``work_group_named_barrier``, at which the subgroups of a barrier meet.
-
-    Parameters: the barrier, and the memory that is fenced (1: local, 2: global).
-    """
-    parameters = ("local named_barrier*", "uint")
-    return Builtin("work_group_named_barrier", "void", parameters)
 
 
 def find_builtin(symbol: str) -> Builtin | None:

@@ -285,6 +285,7 @@ _ACQUIRE, _RELEASE, _BOTH = 2, 4, 8
 _MEMORY = {"local": 0x100, "global": 0x200}
 _ALL_MEMORY = sum(_MEMORY.values())
 
+_NAMED_BARRIER = "local named_barrier*"
 _CLK_LOCAL = 1
 """`CLK_LOCAL_MEM_FENCE` of OpenCL C."""
 
@@ -301,7 +302,7 @@ def _has_halves(em: KernelEmitter) -> bool:
 
 def _arrive(em: KernelEmitter, op: simt.BarrierArriveOp) -> None:
     if _has_halves(em):
-        _half(em, builtins.split_barrier("Arrive"), _RELEASE)
+        _half(em, "Arrive", _RELEASE)
 
 
 def _wait(em: KernelEmitter, op: simt.BarrierWaitOp) -> None:
@@ -314,12 +315,14 @@ def _wait(em: KernelEmitter, op: simt.BarrierWaitOp) -> None:
         em.meet()
         leave_together(em)
         return
-    _half(em, builtins.split_barrier("Wait"), _ACQUIRE)
+    _half(em, "Wait", _ACQUIRE)
 
 
-def _half(em: KernelEmitter, half: builtins.Builtin, order: int) -> None:
-    workgroup = I32(_SCOPES["workgroup"])
-    em.call(half, [workgroup, workgroup, I32(order | _ALL_MEMORY)])
+def _half(em: KernelEmitter, half: str, order: int) -> None:
+    """Emit a half of a barrier: execution scope, memory scope, memory semantics."""
+    name, workgroup = f"__spirv_ControlBarrier{half}INTEL", I32(_SCOPES["workgroup"])
+    builtin = builtins.function(name, "void", "int", "int", "int")
+    em.call(builtin, [workgroup, workgroup, I32(order | _ALL_MEMORY)])
 
 
 def _named(em: KernelEmitter, op: simt.NamedBarrierOp) -> None:
@@ -331,7 +334,9 @@ def _named(em: KernelEmitter, op: simt.NamedBarrierOp) -> None:
         raise InternalError("no emulation lets some subgroups meet")
     barrier = _made(em, op)
     _order(em, "workgroup", _ALL_MEMORY)
-    em.call(builtins.named_barrier(), [barrier, I32(_CLK_LOCAL)])
+    types = _NAMED_BARRIER, "uint"
+    meet = builtins.function("work_group_named_barrier", "void", *types)
+    em.call(meet, [barrier, I32(_CLK_LOCAL)])
 
 
 def _made(em: KernelEmitter, op: simt.NamedBarrierOp) -> Value:
@@ -340,7 +345,8 @@ def _made(em: KernelEmitter, op: simt.NamedBarrierOp) -> Value:
     if number not in em.named_barriers:
         with em.builder.goto_block(em.entry):
             count = I32(op.subgroups.value.data)
-            em.named_barriers[number] = em.call(builtins.named_barrier_init(), [count])
+            make = builtins.function("named_barrier_init", _NAMED_BARRIER, "int")
+            em.named_barriers[number] = em.call(make, [count])
     return em.named_barriers[number]
 
 
