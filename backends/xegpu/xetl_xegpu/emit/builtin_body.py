@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from xetl.codegen.types import I32, I64, Builder, Value, ll
 from xetl_xegpu.emit.builtins import Builtin, function
-from xetl_xegpu.emit.emitter import GLOBAL, declare
+from xetl_xegpu.emit.emitter import GLOBAL, declare, new_function
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,7 @@ class Body:
         if found is None:  # one function for all: no copy in each function that checks
             types = [I64, I32, *[I64] * len(values)]
             type_ = ll.FunctionType(ll.VoidType(), types)
-            found = ll.Function(self.builder.module, type_, name)
-            found.calling_convention = "spir_func"
-            found.attributes.add("noinline")
-            found.attributes.add("nounwind")
+            found = new_function(self.builder.module, name, type_, "noinline")
             builder = ll.IRBuilder(found.append_basic_block("entry"))
             replace(self, builder=builder)._write_record(*found.args)
             builder.ret_void()

@@ -151,11 +151,41 @@ class KernelEmitter(Emitter):
 def declare(module: Module, builtin: Builtin) -> Value:
     """Return the declaration of a builtin, made once for each module."""
     known = module.globals.get(builtin.symbol)
-    if known is None:
-        known = ll.Function(module, builtin.type, builtin.symbol)
-        known.calling_convention = "spir_func"
-        known.attributes.add("nounwind")
-    return known
+    return known or new_function(module, builtin.symbol, builtin.type)
+
+
+def new_function(
+    module: Module, name: str, type_: ll.FunctionType, *attributes: str
+) -> ll.Function:
+    """Return a new function of a module, without a body."""
+    made = ll.Function(module, type_, name)
+    made.calling_convention = "spir_func"
+    for each in ("nounwind", *attributes):
+        made.attributes.add(each)
+    return made
+
+
+def shared_array(module: Module, name: str, element: Type, count: int) -> Value:
+    """Return a new array in the shared memory of a workgroup."""
+    made = ll.GlobalVariable(module, ll.ArrayType(element, count), name, addrspace=3)
+    made.linkage, made.align = "internal", LINE
+    made.initializer = ll.Constant(made.value_type, ll.Undefined)
+    made.type = LOCAL  # an opaque pointer: llvmlite would compare pointee types
+    return made
+
+
+def chosen(
+    b: Builder, condition: Value, make: Callable[[], Value], otherwise: Value
+) -> Value:
+    """Return what ``make`` computes if the condition holds, else ``otherwise``."""
+    before = b.block
+    with b.if_then(condition):
+        made = make()
+        inside = b.block
+    result = b.phi(made.type)
+    result.add_incoming(otherwise, before)
+    result.add_incoming(made, inside)
+    return result
 
 
 def combine(em: KernelEmitter, kind: str, left: Value, right: Value) -> Value:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from xetl.codegen.types import I8, I32, I64, PTR, Builder, Type, Value, ll
 from xetl_xegpu import limits
 from xetl_xegpu.emit.builtin_body import Body
+from xetl_xegpu.emit.emitter import chosen
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
 from xetl_xegpu.simt.block_ops import PIECE
 
@@ -188,13 +189,8 @@ def _load(surface: _Surface, item: Value) -> None:
     value: Value | None = None
     for part in range(surface.parts):
         address, inside = surface.element(number, part)
-        before = b.block
-        with b.if_then(inside):
-            loaded = b.load(address, typ=element, align=shape.bits // 8)
-            within = b.block
-        found = b.phi(element)
-        found.add_incoming(zero, before)
-        found.add_incoming(loaded, within)
+        load = partial(b.load, address, typ=element, align=shape.bits // 8)
+        found = chosen(b, inside, load, zero)
         if surface.parts == 1:
             value = found
             continue

@@ -34,7 +34,7 @@ from xetl.codegen.types import (
 from xetl.settings import DpasSums
 from xetl_xegpu.emit.builtin_body import Body
 from xetl_xegpu.emit.builtins import Product, find_builtin, function
-from xetl_xegpu.emit.emitter import together
+from xetl_xegpu.emit.emitter import new_function, together
 from xetl_xegpu.emit.emulated_blocks import define_block
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import PIECE
@@ -92,9 +92,7 @@ def with_word_operands(function: ll.Function) -> ll.Function:
     if passed == types:
         return function
     signature = ll.FunctionType(result, passed)
-    other = ll.Function(function.module, signature, f"xetl_words_{function.name}")
-    other.calling_convention = function.calling_convention
-    other.attributes.add("nounwind")
+    other = new_function(function.module, f"xetl_words_{function.name}", signature)
     function.attributes.add("alwaysinline")
     builder = ll.IRBuilder(function.append_basic_block("entry"))
     pairs = zip(function.args, passed)

@@ -7,6 +7,7 @@ format, and reads it after the launch. Its first word is 1 when a launch begins.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -22,7 +23,7 @@ from xetl.errors import InternalError
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import places_of
 from xetl_xegpu import simt
-from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
+from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table, chosen
 from xetl_xegpu.emit.memory import always
 from xetl_xegpu.emit.workgroup import allowed, fail, shuffle
 from xetl_xegpu.limits import REFUSED, REFUSED_WORDS, UNALIGNED
@@ -135,14 +136,8 @@ def _record(em: KernelEmitter, op: RecordOp) -> None:
     words = HEADER_WORDS + sum(prod(shape) for shape in op.field_shapes())
     log = b.inttoptr(em.status_words(), GLOBAL)
     is_first = b.icmp_signed("==", em.lane(), I32(0))
-    before = b.block
-    with b.if_then(is_first):
-        taken = b.atomic_rmw("add", log, constant(words), "monotonic")
-        inside = b.block
-    place = b.phi(I64)
-    place.add_incoming(constant(0), before)
-    place.add_incoming(taken, inside)
-    start = shuffle(em, place, I32(0))
+    take = partial(b.atomic_rmw, "add", log, constant(words), "monotonic")
+    start = shuffle(em, chosen(b, is_first, take, constant(0)), I32(0))
     fits = b.icmp_signed("<=", b.add(start, constant(words)), constant(LOG_WORDS))
     with b.if_then(fits):
         record = b.gep(log, [start], source_etype=I64)

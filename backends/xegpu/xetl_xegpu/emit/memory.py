@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -30,7 +31,14 @@ from xetl.dialects.reduction_kinds import ON_INTEGERS
 from xetl.errors import InternalError
 from xetl_xegpu import simt
 from xetl_xegpu.emit.builtins import shared_check
-from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table, combine
+from xetl_xegpu.emit.emitter import (
+    GLOBAL,
+    KernelEmitter,
+    Table,
+    chosen,
+    combine,
+    new_function,
+)
 from xetl_xegpu.emit.workgroup import allowed
 from xetl_xegpu.limits import Hints, Kind, legal_hints
 from xetl_xegpu.simt.memory_ops import AccessOp
@@ -173,23 +181,11 @@ def _local_base(em: KernelEmitter, op: simt.LocalBaseOp) -> None:
 
 
 def _atomic(em: KernelEmitter, op: simt.AtomicOp) -> None:
-    b = em.builder
     value, mask = em.get(op.value), allowed(em, em.get(op.mask))
-    if always(mask):
-        em.set(op.result, _update(em, op, value))
-        return
-    before = b.block
-    with b.if_then(mask):
-        old = _update(em, op, value)
-        inside = b.block
-    result = b.phi(value.type)
-    result.add_incoming(types.ll.Constant(value.type, _zero(value.type)), before)
-    result.add_incoming(old, inside)
-    em.set(op.result, result)
-
-
-def _zero(type_: types.Type) -> float:
-    return 0 if isinstance(type_, types.ll.IntType) else 0.0
+    update = partial(_update, em, op, value)
+    zero = types.repeated(value.type, 0)
+    done = update() if always(mask) else chosen(em.builder, mask, update, zero)
+    em.set(op.result, done)
 
 
 def _instruction(kind: str) -> str | None:
@@ -229,10 +225,7 @@ def _called(
     function = em.module.globals.get(name)
     if function is None:
         signature = types.ll.FunctionType(value.type, [types.I64, value.type])
-        function = types.ll.Function(em.module, signature, name)
-        function.calling_convention = "spir_func"
-        function.attributes.add("nounwind")
-        function.attributes.add("noinline")
+        function = new_function(em.module, name, signature, "noinline")
         kernel = em.builder
         em.builder = types.ll.IRBuilder(function.append_basic_block("entry"))
         em.builder.ret(_swapped(em, op, *function.args))

@@ -30,7 +30,7 @@ from xetl_xegpu.emit import (
     workgroup,
 )
 from xetl_xegpu.emit.builtins import subgroup_check
-from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter, Table
+from xetl_xegpu.emit.emitter import KernelEmitter, Table, shared_array
 from xetl_xegpu.emit.emulation import define_builtins
 from xetl_xegpu.emit.log import entry_of, log_operations, room_of
 from xetl_xegpu.emit.scalars import ScalarBuilder
@@ -125,6 +125,7 @@ def _emit_kernel(
     subgroup = op.subgroup_size.value.data
     lanes = llvm.add_metadata([I32(subgroup)])
     kernel.set_metadata("intel_reqd_sub_group_size", lanes)
+    size = op.slm_bytes.value.data
     entry = kernel.append_basic_block("entry")
     builder = ScalarBuilder(entry) if device.emulated else ll.IRBuilder(entry)
     em = KernelEmitter(
@@ -135,8 +136,8 @@ def _emit_kernel(
         lower_bf16=False,
         device=device,
         entry=builder.block,
-        slm=_shared_memory(llvm, op),
-        slm_bytes=op.slm_bytes.value.data,
+        slm=shared_array(llvm, f"{op.sym_name.data}.slm", I8, size) if size else None,
+        slm_bytes=size,
         status=kernel.args[-1] if types and types[-1] == I64 else None,
         log_ids=log_ids,
         is_alone=prod(op.lanes) == subgroup,
@@ -156,20 +157,6 @@ def _emit_kernel(
 
 def _no_function(name: str, element: object, lanes: int) -> Value:
     raise InternalError(f"`{name}` is no builtin")
-
-
-def _shared_memory(llvm: Module, op: FuncOp) -> Value | None:
-    """Return a kernel's shared local memory as one array of bytes; None if none."""
-    count = op.slm_bytes.value.data
-    if not count:
-        return None
-    memory = ll.GlobalVariable(
-        llvm, ll.ArrayType(I8, count), f"{op.sym_name.data}.slm", addrspace=3
-    )
-    memory.linkage, memory.align = "internal", LINE
-    memory.initializer = ll.Constant(memory.value_type, ll.Undefined)
-    memory.type = LOCAL  # an opaque pointer: llvmlite would compare pointee types
-    return memory
 
 
 def text_of(module: Module) -> str:

@@ -37,7 +37,14 @@ from xetl.dialects.base import element_type
 from xetl.errors import InternalError
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
-from xetl_xegpu.emit.emitter import LINE, LOCAL, Ending, KernelEmitter, Table, combine
+from xetl_xegpu.emit.emitter import (
+    LINE,
+    Ending,
+    KernelEmitter,
+    Table,
+    combine,
+    shared_array,
+)
 from xetl_xegpu.simt import SUBGROUP_SIZE
 
 _STEPS = (1, 2, 4, 8)
@@ -174,16 +181,12 @@ def begin(em: KernelEmitter, kernel: simt.FuncOp) -> None:
         em.walked = _walked(em, rows.value.data)
     if not own_bytes(kernel):
         return
-    b, name = em.builder, f"{kernel.sym_name.data}.dead"
-    words = ll.GlobalVariable(em.module, ll.ArrayType(I32, 2), name, addrspace=3)
-    words.linkage, words.align = "internal", LINE
-    words.initializer = ll.Constant(words.value_type, ll.Undefined)
-    words.type = LOCAL  # llvmlite would compare what it points to
+    words = shared_array(em.module, f"{kernel.sym_name.data}.dead", I32, 2)
     em.ending = Ending(em.private_array(I32, 1), em.private_array(I32, 1), words)
     _put(em, em.ending.alive, 1)
     _put(em, em.ending.turn, 0)
     for turn in range(2):
-        b.store(I32(0), _word(em, em.ending, I64(turn)), align=4)
+        _put(em, _word(em, em.ending, I64(turn)), 0)
     em.meet()
 
 
@@ -241,7 +244,7 @@ def fail(em: KernelEmitter) -> None:
         _leave(em)
         return
     turn = em.builder.zext(_number(em, em.ending.turn), I64)
-    em.builder.store(I32(1), _word(em, em.ending, turn), align=4)
+    _put(em, _word(em, em.ending, turn), 1)
     _put(em, em.ending.alive, 0)
 
 
