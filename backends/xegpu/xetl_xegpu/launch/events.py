@@ -6,6 +6,7 @@ import atexit
 import sys
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from xetl.errors import LaunchError
@@ -14,32 +15,27 @@ from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import PROCESS, Device, dpctl
 
 
+@dataclass(slots=True, eq=False)
 class LaunchEvent:
     """The event of a launch, as `xetl.backend.Event`.
 
-    ``show`` prints the log of the kernel, or raises the error in it.
+    Attributes:
+        event: the event of dpctl.
+        keep: what must stay alive until the kernel has run.
+        kernel: the name of the kernel, for errors.
+        show: prints the log of the kernel, or raises the error in it.
     """
 
-    __slots__ = ("_device", "_event", "_keep", "_kernel", "_show")
-
-    def __init__(
-        self,
-        event: Any,
-        keep: object,
-        device: Device,
-        kernel: str,
-        show: Callable[[], None],
-    ) -> None:
-        self._event = event
-        self._keep = keep
-        self._device = device
-        self._kernel = kernel
-        self._show = show
+    event: Any
+    keep: object
+    device: Device
+    kernel: str
+    show: Callable[[], None]
 
     @property
     def done(self) -> bool:
         """Whether the kernel has run, or never will: then `wait` raises."""
-        status, known = self._event.execution_status, dpctl().event_status_type
+        status, known = self.event.execution_status, dpctl().event_status_type
         return status in (known.complete, known.unknown_status)
 
     def wait(self) -> None:
@@ -50,18 +46,18 @@ class LaunchEvent:
                 refuse a message of the kernel, where it is emulated.
         """
         self.finish()
-        self._show()
+        self.show()
 
     def finish(self) -> None:
         """Wait for the kernel as `wait` does, but do not read its log."""
         try:
-            wait_for(self._event, self._device, running(self._kernel))
+            wait_for(self.event, self.device, running(self.kernel))
         finally:
-            self._keep = None
+            self.keep = None
 
     def settle(self) -> None:
         """Wait as `wait` does, unless the caller has done so."""
-        if self._keep is not None:
+        if self.keep is not None:
             self.wait()
 
 

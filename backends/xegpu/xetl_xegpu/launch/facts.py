@@ -141,11 +141,12 @@ def _kernels(described: Sequence[Mapping[str, Any]]) -> Iterator[KernelFacts]:
         start = end
 
 
-_NUMBERS: dict[str, Callable[[Any], Any]] = {
+NUMBERS: Mapping[str, Callable[[Any], Any]] = {
     "i64": ctypes.c_int64,
     "f64": ctypes.c_double,
     "f32": ctypes.c_float,
 }
+"""The ctypes type of a number, by the kind of the argument."""
 
 
 def choose_kernel(
@@ -223,15 +224,10 @@ def why_no_surface(
     )
 
 
-def number_of(facts: ArgumentFacts) -> Callable[[Any], Any]:
-    """Return the ctypes type of an argument that is a number."""
-    return _NUMBERS[facts.kind]
-
-
 def words_of(facts: ArgumentFacts, arg: Argument) -> list[Any]:
     """Return the words that a kernel gets for one argument, as ctypes for dpctl."""
     if not isinstance(arg, ArrayView):
-        return [number_of(facts)(arg)]
+        return [NUMBERS[facts.kind](arg)]
     numbers = [
         arg.address,
         *(arg.shape[dim] for dim in facts.sizes),

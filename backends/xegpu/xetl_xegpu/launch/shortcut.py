@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xetl.backend import Argument, ArrayView
-from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.language.signature import ConstParam, ScalarParam, Signature
 from xetl_xegpu.launch import events, failures
 from xetl_xegpu.launch.devices import PROCESS, dpctl
-from xetl_xegpu.launch.facts import CodeFacts, fits_messages, number_of
+from xetl_xegpu.launch.facts import NUMBERS, CodeFacts, fits_messages
 from xetl_xegpu.launch.places import QueuePlace, as_queue
 
 _MOST = 1024
@@ -51,24 +51,30 @@ class Shortcuts:
     def __init__(
         self, signature: Signature, facts: CodeFacts, place: QueuePlace
     ) -> None:
-        self._form = _Form(signature.params)
         self._place = place
         self._known: dict[Hashable, Known] = {}
         self._entries: dict[bool, Callable[..., Any]] = {}
         self._name = facts.name
-        # For each scalar parameter: its index, the index of its word, its ctypes type.
-        self._numbers: list[tuple[int, int, Any]] = []
+        self._arrays: list[int] = []
+        self._constants: list[tuple[int, object]] = []
+        # For each scalar parameter: its index, its type, the index of its word, the
+        # ctypes type of the word.
+        self._numbers: list[tuple[int, type, int, Any]] = []
         arguments = iter(facts.arguments)
-        at = 0
+        at, self._least = 0, 0
         for index, param in enumerate(signature.params):
             if isinstance(param, ConstParam):
+                self._constants.append((index, param.value))
                 continue
             argument = next(arguments)
             if isinstance(param, ScalarParam):
-                self._numbers.append((index, at, number_of(argument)))
-                at += 1
+                kind = _SCALARS[param.kind]
+                self._numbers.append((index, kind, at, NUMBERS[argument.kind]))
             else:
-                at += 1 + len(argument.sizes) + len(argument.strides)
+                self._arrays.append(index)
+            at += 1 + len(argument.sizes) + len(argument.strides)
+            # Constants behind the last argument may be left out: the defaults hold.
+            self._least = index + 1
 
     def note(self, launch: Known, args: Sequence[Argument]) -> None:
         """Remember a launch that was started."""
@@ -100,15 +106,14 @@ class Shortcuts:
         return found
 
     def _make(self, waits: bool) -> Callable[..., Any]:
-        queue, place, known = self._place.queue, self._place, self._known
-        numbers = self._numbers
-        read = self._form.key
+        queue, known, numbers = self._place.queue, self._known, self._numbers
+        read = self.key
         device, name = self._place.device, self._name
         not_submitted = dpctl().SyclKernelSubmitError
         complete = dpctl().event_status_type.complete
 
         def fast(gx: int, gy: int, gz: int, *objects: Any) -> Any:
-            key = read(objects, place)
+            key = read(objects)
             if key is None or PROCESS.is_forked or not fits_messages((gx, gy, gz)):
                 return _REFUSED
             found = known.get(key)
@@ -117,7 +122,7 @@ class Shortcuts:
             kernel, (x, y, z), words, show = found
             if numbers:
                 words = words.copy()
-                for index, at, make in numbers:
+                for index, _, at, make in numbers:
                     words[at] = make(objects[index])
             where, local = [gz * z, gy * y, gx * x], [z, y, x]
             try:
@@ -138,30 +143,11 @@ class Shortcuts:
 
         return fast
 
-
-class _Form:
-    """The kinds of the arguments of a call: arrays, numbers, constants."""
-
-    def __init__(self, params: Sequence[object]) -> None:
-        self._arrays: list[int] = []
-        self._numbers: list[tuple[int, type]] = []
-        self._constants: list[tuple[int, object]] = []
-        for index, param in enumerate(params):
-            if isinstance(param, ArrayParam):
-                self._arrays.append(index)
-            elif isinstance(param, ScalarParam):
-                self._numbers.append((index, _SCALARS[param.kind]))
-            elif isinstance(param, ConstParam):
-                self._constants.append((index, param.value))
-        # Constants behind the last argument may be left out: the defaults hold.
-        runtime = [*self._arrays, *(index for index, _ in self._numbers)]
-        self._least = 1 + max(runtime, default=-1)
-
-    def key(self, objects: Sequence[Any], place: QueuePlace) -> Hashable:
+    def key(self, objects: Sequence[Any]) -> Hashable:
         """Return the key of a call. Return None if it cannot repeat an earlier one."""
         if not self._has_fitting_values(objects):
             return None
-        keys = tuple([key_of(objects[index], place) for index in self._arrays])
+        keys = tuple([key_of(objects[index], self._place) for index in self._arrays])
         return None if None in keys else keys
 
     def _has_fitting_values(self, objects: Sequence[Any]) -> bool:
@@ -171,7 +157,7 @@ class _Form:
         for index, value in self._constants:
             if index < given and objects[index] is not value:
                 return False
-        for index, kind in self._numbers:
+        for index, kind, _, _ in self._numbers:
             number = objects[index]
             if type(number) is not kind:
                 return False
