@@ -91,17 +91,13 @@ class Hints(NamedTuple):
         return f"`{self.l1}` in L1 and `{self.l3}` in L3"
 
 
-_LOADS = tuple(
-    Hints(*pair)
-    for pair in product(("uncached", "cached", "streaming"), ("uncached", "cached"))
-)
+def _pairs(l1: tuple[str, ...], l3: tuple[str, ...]) -> tuple[Hints, ...]:
+    return tuple(Hints(*pair) for pair in product(l1, l3))
+
+
+_LOADS = _pairs(("uncached", "cached", "streaming"), ("uncached", "cached"))
 _STORES = (
-    *(
-        Hints(*pair)
-        for pair in product(
-            ("uncached", "write_through", "streaming"), ("uncached", "write_back")
-        )
-    ),
+    *_pairs(("uncached", "write_through", "streaming"), ("uncached", "write_back")),
     Hints("write_back", "write_back"),
 )
 

@@ -212,12 +212,6 @@ def read_ze_info(text: str) -> dict[str, KernelFacts]:
     The notes are YAML of a fixed form: lists of kernels, two spaces a level.
     Source: Intel's compute runtime, "zebin", `.ze_info`.
     """
-    environments = _environments(text)
-    return {name: _facts(found) for name, found in environments.items()}
-
-
-def _environments(text: str) -> dict[str, dict[str, str]]:
-    """Return the entries of the `execution_env` of each kernel."""
     kernels: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
     section = part = ""
@@ -233,18 +227,14 @@ def _environments(text: str) -> dict[str, dict[str, str]]:
         elif section == "kernels" and part == "execution_env":
             current[key] = value.strip()
     kernels.pop(_NO_KERNEL, None)
-    return kernels
+    return {
+        name: KernelFacts(*(int(found.get(each, "0")) for each in _ENTRIES))
+        for name, found in kernels.items()
+    }
 
 
-def _facts(found: Mapping[str, str]) -> KernelFacts:
-    def number(name: str) -> int:
-        return int(found.get(name, "0"))
-
-    return KernelFacts(
-        registers=number("grf_count"),
-        spill_bytes=number("spill_size"),
-        private_bytes=number("private_size"),
-        slm_bytes=number("slm_size"),
-        barriers=number("barrier_count"),
-        simd=number("simd_size"),
-    )
+_ENTRIES = (
+    *("grf_count", "spill_size", "private_size", "slm_size", "barrier_count"),
+    "simd_size",
+)
+"""The entries of the `execution_env` of a kernel, in the order of `KernelFacts`."""
