@@ -24,7 +24,7 @@ from xetl.devices import Access
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins, payloads
-from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table, together
+from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table, gives, together
 from xetl_xegpu.emit.memory import always, pointer_for_call
 from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.emit.workgroup import allowed, shuffle
@@ -306,30 +306,28 @@ def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
         _send(em, op, "prefetch")
 
 
-def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:
+def _dpas(em: KernelEmitter, op: simt.DpasOp) -> Value:
     builtin = builtins.matrix_mad(
         em.device, op.a_type.data, op.b_type.data, str(element_type(op.c.type)), op.m
     )
-    em.set(op.result, em.call(builtin, em.all([op.a, op.b, op.c])))
+    return em.call(builtin, em.all(op.operands))
 
 
-def _round_to_tf32(em: KernelEmitter, op: simt.RoundToTf32Op) -> None:
+def _round_to_tf32(em: KernelEmitter, op: simt.RoundToTf32Op) -> Value:
     value = em.get(op.value)
-    builtin = builtins.to_tf32(getattr(value.type, "count", 1))
-    em.set(op.result, em.call(builtin, [value]))
+    return em.call(builtins.to_tf32(getattr(value.type, "count", 1)), [value])
 
 
-def _lane_product(em: KernelEmitter, op: simt.LaneProductOp) -> None:
+def _lane_product(em: KernelEmitter, op: simt.LaneProductOp) -> Value:
     builtin = builtins.lane_product(str(op.element), op.m)
-    operands = em.all([op.a, op.upper, op.lower, op.c])
-    em.set(op.result, em.call(builtin, operands))
+    return em.call(builtin, em.all(op.operands))
 
 
 TABLE: Table = {
     simt.BlockLoadOp: _load,
     simt.BlockStoreOp: _store,
     simt.BlockPrefetchOp: _prefetch,
-    simt.DpasOp: _dpas,
-    simt.LaneProductOp: _lane_product,
-    simt.RoundToTf32Op: _round_to_tf32,
+    simt.DpasOp: gives(_dpas),
+    simt.LaneProductOp: gives(_lane_product),
+    simt.RoundToTf32Op: gives(_round_to_tf32),
 }

@@ -30,6 +30,16 @@ Table: TypeAlias = dict[type[Operation], Callable[..., None]]
 """The function that emits each operation, called with a `KernelEmitter` and the
 operation."""
 
+
+def gives(compute: Callable[[KernelEmitter, Any], Value]) -> Callable[..., None]:
+    """Return what emits an operation whose only result ``compute`` gives."""
+
+    def emit(em: KernelEmitter, op: Any) -> None:
+        em.set(op.result, compute(em, op))
+
+    return emit
+
+
 _LOCAL_AND_GLOBAL = 3
 """`CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE`."""
 

@@ -15,10 +15,9 @@ SPV_INTEL_cache_controls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, SSAValue
@@ -37,6 +36,7 @@ from xetl_xegpu.emit.emitter import (
     Table,
     chosen,
     combine,
+    gives,
     new_function,
 )
 from xetl_xegpu.emit.workgroup import allowed
@@ -176,16 +176,11 @@ def _store(em: KernelEmitter, op: simt.StoreOp) -> None:
         store()
 
 
-def _local_base(em: KernelEmitter, op: simt.LocalBaseOp) -> None:
-    em.set(op.result, constant(op.offset.value.data))
-
-
-def _atomic(em: KernelEmitter, op: simt.AtomicOp) -> None:
+def _atomic(em: KernelEmitter, op: simt.AtomicOp) -> types.Value:
     value, mask = em.get(op.value), allowed(em, em.get(op.mask))
     update = partial(_update, em, op, value)
     zero = types.repeated(value.type, 0)
-    done = update() if always(mask) else chosen(em.builder, mask, update, zero)
-    em.set(op.result, done)
+    return update() if always(mask) else chosen(em.builder, mask, update, zero)
 
 
 def _instruction(kind: str) -> str | None:
@@ -242,19 +237,16 @@ def _swapped(
     def change(old: types.Value) -> types.Value:
         return _combined(em, op.value.type, kind, old, value)
 
-    if type_ in (types.F64, types.I64):
-        return _swap(em, op, address, _Whole(em, type_, types.I64), change)
-    if type_ in (types.F32, types.I32):
-        return _swap(em, op, address, _Whole(em, type_, types.I32), change)
+    if type_ in _WORD_OF:
+        return _swap(em, op, address, _whole(em.builder, type_), change)
     start = em.builder.and_(address, constant(~3))
-    return _swap(em, op, start, _Part(em, type_, address), change)
+    return _swap(em, op, start, _part(em.builder, type_, address), change)
 
 
 def _exchange(em: KernelEmitter, op: simt.AtomicOp, value: types.Value) -> types.Value:
     """Exchange a float as an integer of the same bits."""
-    bits = types.I32 if value.type == types.F32 else types.I64
     at = pointer(em, op, em.get(op.address))
-    word = em.builder.bitcast(value, bits)
+    word = em.builder.bitcast(value, _WORD_OF[value.type])
     old = em.builder.atomic_rmw("xchg", at, word, "monotonic")
     return em.builder.bitcast(old, value.type)
 
@@ -263,12 +255,18 @@ def _compared(
     em: KernelEmitter, op: simt.AtomicOp, expected: SSAValue, value: types.Value
 ) -> types.Value:
     """Exchange the element if memory has the bits of ``expected``."""
-    b, type_ = em.builder, value.type
-    bits = types.I32 if type_ in (types.F32, types.I32) else types.I64
+    b, word = em.builder, _WORD_OF[value.type]
     at = pointer(em, op, em.get(op.address))
-    wanted, new = (b.bitcast(each, bits) for each in (em.get(expected), value))
+    wanted, new = (b.bitcast(each, word) for each in (em.get(expected), value))
     found = b.cmpxchg(at, wanted, new, "monotonic", "monotonic")
-    return b.bitcast(b.extract_value(found, 0), type_)
+    return b.bitcast(b.extract_value(found, 0), value.type)
+
+
+_WORD_OF: dict[types.Type, types.Type] = {
+    **{types.F32: types.I32, types.I32: types.I32},
+    **{types.F64: types.I64, types.I64: types.I64},
+}
+"""The integer of the same bits, for elements that fill a word."""
 
 
 def _is_word(type_: Attribute) -> bool:
@@ -287,69 +285,58 @@ def _combined(
     return narrow(em, result, type_)
 
 
-@dataclass(frozen=True)
-class _Whole:
-    """The word of an element of 32 or 64 bits."""
+class _Form(NamedTuple):
+    """An element in its word: how to read it, and how to write another one there."""
 
-    em: KernelEmitter
-    type: types.Type
     word: types.Type
-
-    def read(self, word: types.Value) -> types.Value:
-        """The element in a word."""
-        return self.em.builder.bitcast(word, self.type)
-
-    def write(self, word: types.Value, element: types.Value) -> types.Value:
-        """The word with another element."""
-        return self.em.builder.bitcast(element, self.word)
+    read: Callable[[types.Value], types.Value]
+    write: Callable[[types.Value, types.Value], types.Value]
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The word of an element of one or two bytes."""
+def _whole(b: types.Builder, type_: types.Type) -> _Form:
+    """Return the form of an element that fills its word."""
+    word = _WORD_OF[type_]
 
-    em: KernelEmitter
-    type: types.Type
-    address: types.Value
-    word: types.Type = types.I32
+    def read(old: types.Value) -> types.Value:
+        return b.bitcast(old, type_)
 
-    def _shift(self) -> types.Value:
+    def write(_: types.Value, element: types.Value) -> types.Value:
+        return b.bitcast(element, word)
+
+    return _Form(word, read, write)
+
+
+def _part(b: types.Builder, type_: types.Type, address: types.Value) -> _Form:
+    """Return the form of an element of one or two bytes at an address."""
+    narrow: dict[types.Type, types.Type] = {types.I1: types.I8, types.HALF: types.I16}
+    bits = narrow.get(type_, type_)
+
+    def shift() -> types.Value:
         """Return the bits below the element in its little-endian word."""
-        b = self.em.builder
-        byte = b.and_(b.trunc(self.address, types.I32), types.I32(3))
+        byte = b.and_(b.trunc(address, types.I32), types.I32(3))
         return b.shl(byte, types.I32(3))
 
-    def _bits(self) -> types.Type:
-        """Return the integer type of the element in memory."""
-        narrow: dict[types.Type, types.Type] = {
-            types.I1: types.I8,
-            types.HALF: types.I16,
-        }
-        return narrow.get(self.type, self.type)
+    def read(word: types.Value) -> types.Value:
+        found = b.trunc(b.lshr(word, shift()), bits)
+        if type_ == types.I1:
+            return b.icmp_signed("!=", found, types.I8(0))
+        return b.bitcast(found, type_)
 
-    def read(self, word: types.Value) -> types.Value:
-        """The element in a word."""
-        b = self.em.builder
-        bits = b.trunc(b.lshr(word, self._shift()), self._bits())
-        if self.type == types.I1:
-            return b.icmp_signed("!=", bits, types.I8(0))
-        return b.bitcast(bits, self.type)
-
-    def write(self, word: types.Value, element: types.Value) -> types.Value:
-        """The word with another element."""
-        b, bits = self.em.builder, self._bits()
-        if self.type == types.I1:
+    def write(word: types.Value, element: types.Value) -> types.Value:
+        if type_ == types.I1:
             element = b.zext(element, types.I8)
-        placed = b.shl(b.zext(b.bitcast(element, bits), types.I32), self._shift())
-        hole = b.shl(types.I32((1 << bits.width) - 1), self._shift())
+        placed = b.shl(b.zext(b.bitcast(element, bits), types.I32), shift())
+        hole = b.shl(types.I32((1 << bits.width) - 1), shift())
         return b.or_(b.and_(word, b.not_(hole)), placed)
+
+    return _Form(types.I32, read, write)
 
 
 def _swap(
     em: KernelEmitter,
     op: simt.AtomicOp,
     address: types.Value,
-    form: _Whole | _Part,
+    form: _Form,
     change: Callable[[types.Value], types.Value],
 ) -> types.Value:
     """Compare and exchange the word until it succeeds; return the old element."""
@@ -374,6 +361,6 @@ def _swap(
 TABLE: Table = {
     simt.LoadOp: _load,
     simt.StoreOp: _store,
-    simt.LocalBaseOp: _local_base,
-    simt.AtomicOp: _atomic,
+    simt.LocalBaseOp: gives(lambda _, op: constant(op.offset.value.data)),
+    simt.AtomicOp: gives(_atomic),
 }

@@ -43,6 +43,7 @@ from xetl_xegpu.emit.emitter import (
     KernelEmitter,
     Table,
     combine,
+    gives,
     shared_array,
 )
 from xetl_xegpu.simt import SUBGROUP_SIZE
@@ -76,25 +77,22 @@ _BITS: dict[Any, Any] = {ll.HalfType: I16, ll.FloatType: I32, ll.DoubleType: I64
 
 def each_element(
     em: KernelEmitter, value: Value, change: Callable[[Value], Value]
-) -> Value | None:
-    """Apply ``change`` to each element of a vector, or to a number."""
+) -> Value:
+    """Apply ``change``, which keeps the type, to each element or to a number."""
     if not isinstance(value.type, ll.VectorType):
         return change(value)
-    b, result = em.builder, None
+    b = em.builder
+    result: Value = ll.Constant(value.type, ll.Undefined)
     for index in range(value.type.count):
         changed = change(b.extract_element(value, I32(index)))
-        if result is None:
-            type_ = ll.VectorType(changed.type, value.type.count)
-            result = ll.Constant(type_, ll.Undefined)
         result = b.insert_element(result, changed, I32(index))
     return result
 
 
-def _shuffle(em: KernelEmitter, op: simt.ShuffleOp) -> None:
+def _shuffle(em: KernelEmitter, op: simt.ShuffleOp) -> Value:
     value, lane = em.all([op.value, op.lane])
     lane = _existing_lane(em, lane)
-    result = each_element(em, value, lambda part: shuffle(em, part, lane))
-    em.set(op.result, result)
+    return each_element(em, value, lambda part: shuffle(em, part, lane))
 
 
 def _existing_lane(em: KernelEmitter, lane: Value) -> Value:
@@ -126,7 +124,7 @@ def _of_device(em: KernelEmitter, kind: str, type_: Type) -> builtins.Builtin | 
     return builtins.function(f"sub_group_reduce_{name}", number, number)
 
 
-def _reduce(em: KernelEmitter, op: simt.ReduceOp) -> None:
+def _reduce(em: KernelEmitter, op: simt.ReduceOp) -> Value:
     """Emit a reduction; narrow floats are reduced in f32."""
     type_: Attribute = element_type(op.value.type)
     kind = op.kind.data
@@ -136,7 +134,7 @@ def _reduce(em: KernelEmitter, op: simt.ReduceOp) -> None:
             return _reduced(em, kind, part)
         return narrow(em, _reduced(em, kind, widen(em, part)), type_)
 
-    em.set(op.result, each_element(em, em.get(op.value), of_number))
+    return each_element(em, em.get(op.value), of_number)
 
 
 def _reduced(em: KernelEmitter, kind: str, value: Value) -> Value:
@@ -273,7 +271,7 @@ def leave_together(em: KernelEmitter) -> None:
         _leave(em)
 
 
-def end(em: KernelEmitter) -> None:
+def _return(em: KernelEmitter, op: simt.ReturnOp) -> None:
     """Emit the end of the kernel."""
     if em.ending is not None:
         em.meet()
@@ -362,38 +360,26 @@ def _order(em: KernelEmitter, scope: str, memory: int) -> None:
     em.call(fence, [I32(_SCOPES[scope]), I32(_BOTH | memory)])
 
 
-def _group_id(em: KernelEmitter, op: simt.GroupIdOp) -> None:
-    em.set(op.result, em.program(op.axis))
-
-
-def _num_groups(em: KernelEmitter, op: simt.NumGroupsOp) -> None:
+def _num_groups(em: KernelEmitter, axis: int) -> Value:
     builtin = builtins.function("get_num_groups", "ulong", "uint")
-    em.set(op.result, em.call(builtin, [I32(op.axis)]))
+    return em.call(builtin, [I32(axis)])
 
 
-def _subgroup_id(em: KernelEmitter, op: simt.SubgroupIdOp) -> None:
-    em.set(op.result, em.call(builtins.function("get_sub_group_id", "uint"), []))
-
-
-def _lane_id(em: KernelEmitter, op: simt.LaneIdOp) -> None:
-    em.set(op.result, em.lane())
-
-
-def _return(em: KernelEmitter, op: simt.ReturnOp) -> None:
-    end(em)
+def _subgroup_id(em: KernelEmitter, op: simt.SubgroupIdOp) -> Value:
+    return em.call(builtins.function("get_sub_group_id", "uint"), [])
 
 
 TABLE: Table = {
-    simt.ShuffleOp: _shuffle,
-    simt.ReduceOp: _reduce,
+    simt.ShuffleOp: gives(_shuffle),
+    simt.ReduceOp: gives(_reduce),
     simt.BarrierOp: _barrier,
     simt.BarrierArriveOp: _arrive,
     simt.BarrierWaitOp: _wait,
     simt.NamedBarrierOp: _named,
     simt.FenceOp: _fence,
-    simt.GroupIdOp: _group_id,
-    simt.NumGroupsOp: _num_groups,
-    simt.SubgroupIdOp: _subgroup_id,
-    simt.LaneIdOp: _lane_id,
+    simt.GroupIdOp: gives(lambda em, op: em.program(op.axis)),
+    simt.NumGroupsOp: gives(lambda em, op: _num_groups(em, op.axis)),
+    simt.SubgroupIdOp: gives(_subgroup_id),
+    simt.LaneIdOp: gives(lambda em, _: em.lane()),
     simt.ReturnOp: _return,
 }
