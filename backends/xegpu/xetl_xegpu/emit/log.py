@@ -27,6 +27,11 @@ from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table, chosen
 from xetl_xegpu.emit.memory import always
 from xetl_xegpu.emit.workgroup import allowed, fail, shuffle
 from xetl_xegpu.limits import REFUSED, REFUSED_WORDS, UNALIGNED
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    Span,
+    grid_of,
+    matrix_shape,
+)
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import BlockOp
 from xetl_xegpu.simt.memory_ops import AccessOp
@@ -37,9 +42,7 @@ _SIGN, _SIZE = 1 << 31, (1 << 31) - 1
 _LEAST_NORMAL, _INFINITE = 1 << 23, 255 << 23
 _BIAS = 1023 - 127
 
-_HEIGHTS = (8, 4, 2, 1)
 _WORD = 8
-
 
 _MESSAGE = (
     "kernel `{}` sends a block message that no GPU takes ({}): base {{}}, width {{}} "
@@ -110,7 +113,7 @@ def _fields(op: RecordOp) -> Iterator[tuple[tuple[int, ...], list[SSAValue]]]:
     """Yield the shape of each field, and the operands that hold it."""
     operands = list(op.operands[1:] if isinstance(op, simt.AssertOp) else op.operands)
     for shape in op.field_shapes():
-        count = len(list(_fragments(shape)))
+        count = len(_fragments(shape))
         if count > len(operands):
             raise InternalError(f"{op.template} has too few values")
         yield shape, operands[:count]
@@ -119,15 +122,9 @@ def _fields(op: RecordOp) -> Iterator[tuple[tuple[int, ...], list[SSAValue]]]:
         raise InternalError(f"{op.template} has too many values")
 
 
-def _fragments(shape: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
-    """Yield first row, height and first column of each fragment, one for a number."""
-    rows, columns = (1, *shape)[-2:] if shape else (1, 1)
-    row = 0
-    while row < rows:
-        height = next(h for h in _HEIGHTS if h <= rows - row)
-        for column in range(0, columns, SUBGROUP_SIZE):
-            yield row, height, column
-        row += height
+def _fragments(shape: tuple[int, ...]) -> list[tuple[Span, int]]:
+    """Return the rows and the group of columns of each fragment, one for a number."""
+    return grid_of(*matrix_shape(shape)).blocks()
 
 
 def _record(em: KernelEmitter, op: RecordOp) -> None:
@@ -160,13 +157,14 @@ def _write_values(em: KernelEmitter, op: RecordOp, record: Value) -> None:
     at = HEADER_WORDS
     for shape, parts in _fields(op):
         columns = shape[-1] if shape else 1
-        for (row, height, column), part in zip(_fragments(shape), parts):
-            for index in range(height):
+        for (rows, group), part in zip(_fragments(shape), parts):
+            column = group * SUBGROUP_SIZE
+            for index in range(rows.count):
                 value = em.get(part)
                 if isinstance(value.type, ll.VectorType):
                     value = em.builder.extract_element(value, I32(index))
                 word = _as_word(em, value, element_type(part.type))
-                start = at + (row + index) * columns + column
+                start = at + (rows.first + index) * columns + column
                 _write_row(em, record, start, word, columns - column)
         at += prod(shape)
 

@@ -17,6 +17,7 @@ with many loads in loops, such as attention with heads of 128.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
@@ -51,7 +52,9 @@ class AlignBlockBasesPass(Pass):
 
 
 def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
-    addresses = _addresses(module, kernel)
+    passed = record_arguments.passed_arguments(module, kernel.body.block.args)
+    every = enumerate(passed)
+    addresses = {value: n for n, (kind, value, *_) in every if kind == "array"}
     ranges = kernel_ranges(module, kernel)
     found: dict[int, list[BlockOp]] = {}
     starts_left: set[int] = set()
@@ -76,20 +79,6 @@ def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
         steps += [argument, max(WIDTH_STEP, widest)]
     shift.erase_dead()
     kernel.attributes[record_arguments.ANY_BASE] = DenseArrayBase.from_list(i64, steps)
-
-
-def _addresses(module: ModuleOp, kernel: simt.FuncOp) -> dict[SSAValue, int]:
-    """Return the number of each array argument of the source, by its address."""
-    given, found = iter(kernel.body.block.args), dict[SSAValue, int]()
-    for number, (kind, sizes, strides, _) in enumerate(
-        record_arguments.recorded_arguments(module)
-    ):
-        address = next(given)
-        if kind == "array":
-            found[address] = number
-            for _ in (*sizes, *strides):
-                next(given)
-    return found
 
 
 def _argument_of(base: SSAValue, addresses: dict[SSAValue, int]) -> int | None:
@@ -146,35 +135,30 @@ class _Shift:
         if root is None:
             start = columns
         elif isinstance(root.type, IndexType):
-            start = self._sum(self._as_i64(root), columns)
+            start = self._sum(self._once(root, arith.IndexCastOp, root, i64), columns)
         else:
             start = self._sum(root, columns)
         return self._with(arith.AddiOp, start, distance) if distance else start
 
-    def _as_i64(self, value: SSAValue) -> SSAValue:
-        key = ("i64", value)
+    def _once(
+        self, at: SSAValue, make: Callable[..., Operation], *operands: Any
+    ) -> SSAValue:
+        """Return the result of an operation, which is made once, right after ``at``."""
+        key = (make, *operands)
         if key not in self._made:
-            cast = arith.IndexCastOp(value, i64)
-            self._made[key] = Builder.after(value).insert(cast)
+            b = Builder.after(at)
+            given = (b.constant(x, i64) if isinstance(x, int) else x for x in operands)
+            self._made[key] = b.insert(make(*given))
         return self._made[key]
 
     def _sum(self, one: SSAValue, other: SSAValue) -> SSAValue:
-        key = ("sum", one, other)
-        if key not in self._made:
-            b = Builder.after(_later(one, other))
-            self._made[key] = b.insert(arith.AddiOp(one, other))
-        return self._made[key]
+        return self._once(_later(one, other), arith.AddiOp, one, other)
 
     def _with(
         self, make: Callable[..., Operation], value: SSAValue, number: int
     ) -> SSAValue:
         """Combine ``value`` with a constant by ``make``, right after the value."""
-        key = (make, value, number)
-        if key not in self._made:
-            b = Builder.after(value)
-            b.add(op := make(value, b.constant(number, i64)))
-            self._made[key] = op.results[0]
-        return self._made[key]
+        return self._once(value, make, value, number)
 
 
 def _later(one: SSAValue, other: SSAValue) -> SSAValue:

@@ -37,14 +37,11 @@ class ClampBlockOffsetsPass(Pass):
             clamped: dict[SSAValue, SSAValue] = {}
             blocks = operations_in(kernel, BlockOp)
             for block in [each for each in blocks if each.by_lanes is None]:
-                for place in (block.x, block.y):
+                for name, place in (("x", block.x), ("y", block.y)):
                     if not _fits(ranges, place):
-                        at = clamped.setdefault(place, place)
-                        if at is place:
-                            at = clamped[place] = _clamped(place)
-                        block.operands = [
-                            at if each is place else each for each in block.operands
-                        ]
+                        if place not in clamped:
+                            clamped[place] = _clamped(place)
+                        block.move(**{name: clamped[place]})
 
 
 def _fits(ranges: Ranges, place: SSAValue) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 
 from xetl.analysis.ranges import Range, Ranges
 from xetl.dialects.base import ints_of
@@ -15,8 +13,7 @@ from xetl_xegpu.limits import LIMIT, MOST_PROGRAMS
 from xetl_xegpu.lowering.record_arguments import (
     ARGUMENTS,
     BLOCK_ARGUMENTS,
-    Described,
-    recorded_arguments,
+    passed_arguments,
 )
 
 _EXTENT = Range(1, LIMIT - 1)
@@ -36,22 +33,8 @@ def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
             ranges.say(op.result, _PROGRAM)
     # A text that begins at this stage has no recorded arguments.
     if moved and ARGUMENTS in module.attributes:
-        for size in _block_sizes(kernel, moved, recorded_arguments(module)):
-            ranges.say(size, _EXTENT)
+        passed = passed_arguments(module, kernel.body.block.args)
+        for number, (*_, extents, matrix) in enumerate(passed):
+            for dim in extents.keys() & matrix if number in moved else ():
+                ranges.say(extents[dim], _EXTENT)
     return ranges
-
-
-def _block_sizes(
-    kernel: simt.FuncOp, moved: Sequence[int], arguments: list[Described]
-) -> Iterator[SSAValue]:
-    """Yield the numbers of rows and columns of the arrays ``moved`` by blocks."""
-    given = iter(kernel.body.block.args)
-    for number, (kind, sizes, strides, matrix) in enumerate(arguments):
-        next(given)  # a number, or the address of an array
-        if kind != "array":
-            continue
-        extents = {dim: next(given) for dim in sizes}
-        for _ in strides:
-            next(given)
-        if number in moved:
-            yield from (extents[dim] for dim in matrix if dim in extents)

@@ -18,11 +18,11 @@ After:  the same, in a module with ``xegpu.stored = array<i64>`` and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.memory import stored_arguments
@@ -108,6 +108,23 @@ def recorded_arguments(module: builtin.ModuleOp) -> list[Described]:
     """Return what the pass recorded, as values that JSON can hold."""
     found = cast("_Table", module.attributes[ARGUMENTS])
     return [_read(*each.data) for each in found]
+
+
+def passed_arguments(
+    module: builtin.ModuleOp, given: Sequence[SSAValue]
+) -> Iterator[tuple[str, SSAValue, dict[int, SSAValue], list[int]]]:
+    """Yield what a kernel gets for each argument, from the arguments of its lanes.
+
+    Yields:
+        The kind; the number, or the address of an array; the sizes that the kernel gets
+        by dimension; the dimensions of rows and columns.
+    """
+    left = iter(given)
+    for kind, sizes, strides, matrix in recorded_arguments(module):
+        value, extents = next(left), {dim: next(left) for dim in sizes}
+        for _ in strides:
+            next(left)
+        yield kind, value, extents, matrix
 
 
 def _described(type_: Attribute) -> Attribute:

@@ -31,16 +31,13 @@ from xetl.transforms.check_barriers import CheckBarriersPass
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu.dialect import LayoutAttr, TensorDescType
 from xetl_xegpu.dialect.stage import set_launch_facts, why_no_message
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import LANE_DATA
 from xetl_xegpu.lowering.record_arguments import (
     ARGUMENTS,
     BLOCK_ARGUMENTS,
     RecordArgumentsPass,
 )
 from xetl_xegpu.simt import SUBGROUP_SIZE
-
-_LANE_DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
-"""The elements of a block that a lane holds together: one column; two columns of bytes
-in A; two or four rows of B."""
 
 
 @dataclass(frozen=True)
@@ -83,4 +80,4 @@ def _is_followed(given: Attribute) -> bool:
     if lists.keys() - {"lane_layout", "lane_data"}:
         return False
     lanes, data = lists.get("lane_layout"), lists.get("lane_data")
-    return lanes == (1, SUBGROUP_SIZE) and (data is None or data in _LANE_DATA)
+    return lanes == (1, SUBGROUP_SIZE) and (data is None or data in LANE_DATA)

@@ -17,7 +17,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu import lines, surfaces, views
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
-    Form,
     Fragments,
     Grid,
     MmaOperand,
@@ -169,7 +168,7 @@ def load_packed(c: Converter, move: Move) -> MmaOperand:
                 part = lines.rows_of(c, one, step * words, words)
                 blocks[span.first // depth + step, group] = part
     parts = [blocks[key] for key in sorted(blocks)]
-    return MmaOperand(Form.PACKED, parts, move.grid.groups)
+    return MmaOperand(parts, move.grid.groups)
 
 
 def load_packed_transposed(c: Converter, move: Move) -> MmaOperand:
@@ -188,7 +187,7 @@ def load_packed_transposed(c: Converter, move: Move) -> MmaOperand:
             block = LANES, depth // factor
             words = _loaded(c, move, at, block, i32, transpose=True)
             parts.append(_as_packed(c, words, move.surface.element, factor))
-    return MmaOperand(Form.PACKED, parts, groups)
+    return MmaOperand(parts, groups)
 
 
 def _as_packed(
@@ -226,7 +225,7 @@ def load_deep(c: Converter, move: Move) -> MmaOperand:
             at = _at(c, move.tile, span, 2 * step)
             found = _loaded(c, move, at, (span.count, wide, 1))
             _cut(c, found, span, step, deep, parts)
-    return MmaOperand(Form.DEEP, [parts[key] for key in sorted(parts)], across)
+    return MmaOperand([parts[key] for key in sorted(parts)], across)
 
 
 def load_parted(c: Converter, move: Move) -> MmaOperand:
@@ -249,7 +248,7 @@ def load_parted(c: Converter, move: Move) -> MmaOperand:
         c.emit.insert(vector.ExtractOp(pairs[step, top], [half]))
         for top, half, step in product(tops, (0, 1), steps)
     ]
-    return MmaOperand(Form.PARTED, parts, len(steps))
+    return MmaOperand(parts, len(steps))
 
 
 def load_transposed(c: Converter, move: Move) -> list[SSAValue]:

@@ -29,7 +29,6 @@ from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.conversion import Carried, convert_for, convert_if, convert_while
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import conversion, views
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
-    Form,
     Fragments,
     Lowered,
     Matrix,
@@ -101,7 +100,7 @@ def _parted(c: conversion.Converter, type_: Vector) -> Carried:
 
     def bind(old: SSAValue, parts: Sequence[SSAValue]) -> None:
         if isinstance(old, BlockArgument):
-            c.set(old, MmaOperand(Form.PARTED, parts, grid_for(type_).groups))
+            c.set(old, MmaOperand(parts, grid_for(type_).groups))
         else:
             c.set_fragments(old, joined(c, Fragments(shape, element, parts)))
 

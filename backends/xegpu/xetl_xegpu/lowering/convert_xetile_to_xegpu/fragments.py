@@ -115,6 +115,10 @@ class Grid:
         return Place(self.fragment(span, group), inner)
 
 
+LANE_DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
+"""The rows and columns of a block that a lane may hold together: one column; for bytes
+in A two columns; in B 2 or 4 rows of a column."""
+
 BLOCKED = 4
 """The rank of blocked values."""
 
@@ -216,15 +220,13 @@ class Form:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MmaOperand:
-    """An operand of a product in the layout of the matrix unit.
+    """An operand of a product in a layout of the matrix unit; see `Form`.
 
     Attributes:
-        form: the layout; see `Form`.
         parts: the parts in row-major order.
         across: the number of parts in a row.
     """
 
-    form: str
     parts: Sequence[SSAValue]
     across: int
 

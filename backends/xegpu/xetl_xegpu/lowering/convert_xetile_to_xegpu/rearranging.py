@@ -21,7 +21,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Ru
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
     Elements,
-    Form,
     Fragments,
     Grid,
     MmaOperand,
@@ -245,7 +244,7 @@ def parted(c: Converter, source: Fragments) -> MmaOperand:
     # A matrix of equal elements, such as the start of a sum, needs no exchange.
     if not all(isinstance(part.owner, arith.ConstantOp) for part in parts):
         parts = _rows_moved(c, source, (8, 2))
-    return MmaOperand(Form.PARTED, parts, source.grid.groups)
+    return MmaOperand(parts, source.grid.groups)
 
 
 def joined(c: Converter, source: Fragments) -> Sequence[SSAValue]:

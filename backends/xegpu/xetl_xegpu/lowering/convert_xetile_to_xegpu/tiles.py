@@ -29,6 +29,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu import block_messages
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.elementwise import from_numbers
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANE_DATA,
     LANES,
     Form,
     Fragments,
@@ -55,10 +56,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.surfaces import surface_of
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import moved
 
-_DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
-"""One column for each lane; for bytes in A two columns; in B 2 or 4 rows of a column.
-"""
-
 _WORD = 32
 _TWO_ROWS = (2, LANES // 2)
 """The lanes of words if a row has 32 bytes: a register holds two rows."""
@@ -79,7 +76,7 @@ def check_lane_map(c: Converter, op: xetile.InitTileOp) -> None:
 
 def _is_followed(given: xetile.SgMapAttr, element: object) -> bool:
     if given.wi_layout == (1, LANES):
-        return given.wi_data in _DATA
+        return given.wi_data in LANE_DATA
     if not isinstance(element, FixedBitwidthType):
         return False
     neighbours = _WORD // element.bitwidth

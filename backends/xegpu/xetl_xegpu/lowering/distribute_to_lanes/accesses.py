@@ -39,7 +39,6 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
 from xetl_xegpu.lowering.distribute_to_lanes.shuffles import is_read_in_halves
 from xetl_xegpu.lowering.distribute_to_lanes.state import (
     LANES,
-    PIECE,
     Distribution,
     Halves,
     Lanes,
@@ -49,6 +48,7 @@ from xetl_xegpu.lowering.distribute_to_lanes.state import (
     bits_of,
     lane_layout,
 )
+from xetl_xegpu.simt.block_ops import PIECE
 
 _CachedOp = (
     xegpu.LoadNdOp | xegpu.StoreNdOp | xegpu.PrefetchNdOp | xegpu.LoadOp | xegpu.StoreOp

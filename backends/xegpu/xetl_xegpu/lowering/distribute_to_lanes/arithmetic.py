@@ -34,11 +34,11 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
 from xetl_xegpu.lowering.distribute_to_lanes.shuffles import lane_of, lanes_in_turn
 from xetl_xegpu.lowering.distribute_to_lanes.state import (
     LANES,
-    PIECE,
     Distribution,
     Lanes,
     lane_element,
 )
+from xetl_xegpu.simt.block_ops import PIECE
 
 Number = int | float
 

@@ -29,11 +29,11 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
 )
 from xetl_xegpu.lowering.distribute_to_lanes.state import (
     LANES,
-    PIECE,
     Distribution,
     Halves,
     Lanes,
 )
+from xetl_xegpu.simt.block_ops import PIECE
 
 _HALF = LANES // 2
 

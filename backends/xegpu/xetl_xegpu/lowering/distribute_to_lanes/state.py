@@ -27,7 +27,7 @@ from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import DpasOp
 from xetl_xegpu.dialect.stage import NO_BLOCKS
-from xetl_xegpu.simt.block_ops import PIECE
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import cut_rows
 
 _PRODUCTS = (DpasOp, vector.ContractOp)
 
@@ -78,13 +78,8 @@ def bits_of(element: Attribute) -> int:
 
 
 def pieces(rows: int) -> tuple[int, ...]:
-    """Cut ``rows`` elements greedily into 8, 4, 2, 1; return the lengths."""
-    found: list[int] = []
-    while rows:
-        length = min(PIECE, 1 << (rows.bit_length() - 1))
-        found.append(length)
-        rows -= length
-    return tuple(found)
+    """Return the lengths of the pieces of ``rows`` elements."""
+    return tuple(span.count for span in cut_rows(rows))
 
 
 def lane_layout(type_: Attribute) -> LaneLayout | None:
