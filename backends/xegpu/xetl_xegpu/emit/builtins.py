@@ -22,7 +22,7 @@ from xetl.devices import CODES, Access, Device
 from xetl.errors import InternalError
 from xetl_xegpu.emit.opencl_types import llvm_type, mangle
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
-from xetl_xegpu.simt.block_ops import PIECE
+from xetl_xegpu.simt.block_ops import OPERAND_BITS, PIECE
 
 EXTENSIONS = (
     "SPV_INTEL_subgroups",
@@ -53,7 +53,7 @@ class Product:
     @property
     def bits(self) -> int:
         """The bits of an element of A and B in a register."""
-        return _BITS[self.a]
+        return OPERAND_BITS[self.a]
 
     @property
     def lanes(self) -> int:
@@ -320,7 +320,6 @@ _OPERANDS = {  # the types of an item of A and of B
     "e5m2": ("short", "int"),
 }
 _SUMS = {"f32": "float", "f16": "half", "bf16": "short", "i32": "int"}
-_BITS = {"f16": 16, "bf16": 16, "i8": 8, "u8": 8, "tf32": 32, "e4m3": 8, "e5m2": 8}
 _PAIRS = {"i8": {"i8", "u8"}, "f8": set(CODES.values())}
 """The names in `xetl.devices` of products of 8-bit types: A and B may have different
 types of one set."""
@@ -345,9 +344,9 @@ def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
         raise InternalError(
             f"`{device.name}` has no product of {rows} rows of {a} by {b} in {acc}"
         )
-    depth = unit.depth_bits // _BITS[a]
+    depth = unit.depth_bits // OPERAND_BITS[a]
     item_bits = 32 if a == "tf32" else 16
-    items = max(1, rows * depth * _BITS[a] // (SUBGROUP_SIZE * item_bits))
+    items = max(1, rows * depth * OPERAND_BITS[a] // (SUBGROUP_SIZE * item_bits))
     sums = _vector(_SUMS[acc], rows)
     parameters = (_vector(_OPERANDS[a][0], items), _OPERANDS[b][1] + "8", sums)
     name = f"intel_sub_group_{a}_{b}_matrix_mad_k{depth}"

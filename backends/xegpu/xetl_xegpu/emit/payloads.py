@@ -25,7 +25,7 @@ of one array keep their order (`test_payloads_offline.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import IndexType, i32, i64
@@ -120,8 +120,7 @@ def load(em: KernelEmitter, op: simt.BlockLoadOp) -> Value:
     """Load a block and return all its items."""
     message = builtins.payload_message(em.device, "load", op.shape)
     if op.shape.mode == "transpose":
-        at_place = (_DEFAULT, _DEFAULT, _DEFAULT)
-        return _sent(em, op, lambda pointer: em.call(message, [pointer, *at_place]))
+        return _sent(em, op, message, _DEFAULT)
     return em.call(message, [*_placed(em, op), _DEFAULT])
 
 
@@ -136,8 +135,7 @@ def store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
 def prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
     """Prefetch a block."""
     message = builtins.payload_message(em.device, "prefetch", op.shape)
-    at_place = (_DEFAULT, _DEFAULT, _CACHED)
-    _sent(em, op, lambda pointer: em.call(message, [pointer, *at_place]))
+    _sent(em, op, message, _CACHED)
 
 
 def _may_keep(em: KernelEmitter, op: BlockOp) -> bool:
@@ -171,7 +169,9 @@ Even = tuple[Value, Value]
 """As a `Path`, that goes as far as a value says."""
 
 
-def _sent(em: KernelEmitter, op: BlockOp, send: Callable[[Value], Value]) -> Value:
+def _sent(
+    em: KernelEmitter, op: BlockOp, message: builtins.Builtin, hint: Value
+) -> Value:
     """What a message in a loop brings, by a payload of its own, made before the loop.
 
     It goes on before a message, also before the first one; that of the only prefetch of
@@ -197,11 +197,12 @@ def _sent(em: KernelEmitter, op: BlockOp, send: Callable[[Value], Value]) -> Val
     }
     pointer = _made(em, op, starts)
     b.position_at_end(inside)
-    result = send(pointer) if is_first else None
+    operands = [pointer, _DEFAULT, _DEFAULT, hint]
+    result = em.call(message, operands) if is_first else None
     for axis, path in paths.items():
         verb, number = ("add", path[1]) if path else ("set", em.get(moving[axis]))
         em.call(builtins.payload_mover(verb, axis), [pointer, b.trunc(number, I32)])
-    return send(pointer) if result is None else result
+    return em.call(message, operands) if result is None else result
 
 
 def _even(em: KernelEmitter, place: SSAValue, loop: Operation) -> Even | None:

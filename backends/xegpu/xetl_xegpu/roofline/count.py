@@ -17,6 +17,7 @@ ones. This is exact if trip counts grow evenly, and blocks move in step.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -30,7 +31,7 @@ from xetl.dialects.upstream.elementwise import bit_width
 from xetl.worklist import Worklist
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.register_need import values_of_lanes
-from xetl_xegpu.roofline.model import LEAVES, OPERAND_BITS, OPERATIONS, evaluate
+from xetl_xegpu.roofline.model import LEAVES, OPERATIONS, evaluate
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 _ALL_AXES = 7
@@ -222,13 +223,11 @@ def work_of(kernel: simt.FuncOp, device: Device) -> Work:
     return {"subgroups": subgroups, "axes": axes, "slots": indices.kept, "body": body}
 
 
+@dataclass(frozen=True)
 class _Counter:
-    def __init__(
-        self, device: Device, indices: Indices, of_lanes: set[SSAValue]
-    ) -> None:
-        self._device = device
-        self._indices = indices
-        self._of_lanes = of_lanes
+    _device: Device
+    _indices: Indices
+    _of_lanes: set[SSAValue]
 
     def node(self, block: Block) -> dict[str, Any]:
         """Return the counts of a block, without those of the loops in it."""
@@ -303,7 +302,7 @@ class _Counter:
 
     def _compute(self, op: Operation, found: dict[str, Any]) -> None:
         if isinstance(op, simt.DpasOp):
-            k = self._device.matrix.depth_bits // OPERAND_BITS[op.a_type.data]
+            k = self._device.matrix.depth_bits // simt.OPERAND_BITS[op.a_type.data]
             _add(found, "rows", op.m)
             _add(found, "flops", 2 * op.m * self._device.matrix.columns * k)
         elif isinstance(op, simt.LaneProductOp):

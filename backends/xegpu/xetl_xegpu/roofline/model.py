@@ -27,10 +27,11 @@ from math import ceil, prod
 from typing import Any
 
 from xetl.backend import Argument, Artifact, Expected
-from xetl.devices import CODES, Card, Device, find_device
+from xetl.devices import Card, Device, find_device
 from xetl.dialects.literals import wrap
 from xetl.transforms.canonicalize.folding import BINARY, Arithmetic
 from xetl_xegpu.launch.facts import Grid, facts_of, words_of
+from xetl_xegpu.simt.block_ops import OPERAND_BITS
 
 Slots = Sequence[list[Any]]
 
@@ -99,12 +100,6 @@ LEAVES = ("number", "word", "program", "grid", "subgroup")
 
 _FULL = 4
 """If no grid is known: the number of programs by those that run at once."""
-
-OPERAND_BITS = {
-    **{"f16": 16, "bf16": 16, "tf32": 32, "i8": 8, "u8": 8},
-    **dict.fromkeys(CODES.values(), 8),
-}
-"""Bits of operands of the matrix unit, by dtype."""
 
 MATRIX, VECTOR, MEMORY = "the matrix unit", "the vector units", "memory"
 

@@ -321,6 +321,12 @@ class LaneProductOp(_ProductOp, name="simt.lane_product"):
         check(types == wanted, "operands do not match C: {}", types)
 
 
+OPERAND_BITS = {
+    **{"f16": 16, "bf16": 16, "tf32": 32, "i8": 8, "u8": 8},
+    **dict.fromkeys(CODES.values(), 8),
+}
+"""Bits of operands of the matrix unit, by dtype."""
+
 _SUMS: dict[tuple[str, str], tuple[Attribute, ...]] = {
     ("f16", "f16"): (f32, f16),
     ("bf16", "bf16"): (f32, bf16),

@@ -69,14 +69,20 @@ def arrival_of(op: NbarrierWaitOp) -> NbarrierArriveOp | None:
     The search stops at a loop, because one arrival would belong to many waits.
     """
     for at in around(op, Operation):
-        before = at.prev_op
-        while before is not None:
+        for before in _before(at):
             if isinstance(before, NbarrierArriveOp) and before.nbarrier is op.nbarrier:
                 return before
-            before = before.prev_op
         if not isinstance(at.parent_op(), scf.IfOp):
             break
     return None
+
+
+def _before(op: Operation) -> Iterator[Operation]:
+    """Yield the operations before one in its block, the nearest first."""
+    before = op.prev_op
+    while before is not None:
+        yield before
+        before = before.prev_op
 
 
 def find_meetings(
@@ -116,10 +122,7 @@ def _guards(op: Operation, partings: set[Operation]) -> Iterator[tuple[SSAValue,
 def _slot(op: Operation, met: set[Turn]) -> Slot:
     number, at = 0, op
     while isinstance(parent := at.parent_op(), scf.IfOp):
-        before = at.prev_op
-        while before is not None:
-            number += _count(before, met)
-            before = before.prev_op
+        number += sum(_count(before, met) for before in _before(at))
         at = parent
     return at, number
 
@@ -198,7 +201,7 @@ def init(lanes: Lanes, op: InitNbarrierOp) -> None:
         problem = f"{count} subgroups meet at this named barrier, of {lanes.subgroups}"
         raise lanes.refuse(op, problem, f"let 1 to {lanes.subgroups} subgroups meet")
     for use in op.result.uses:
-        if not isinstance(use.operation, NbarrierArriveOp | NbarrierWaitOp):
+        if not isinstance(use.operation, Turn):
             raise _refuse_carried(lanes, use.operation)
     made = NamedBarrier(number, count, not _is_paired(lanes, number))
     if _is_of_device(lanes, made) and not lanes.device.emulated:
@@ -289,16 +292,9 @@ def _is_met_by_all(op: Operation, barrier: SSAValue) -> bool:
     block = op.parent
     assert block is not None
     turns = [
-        each
-        for each in block.ops
-        if isinstance(each, NbarrierArriveOp | NbarrierWaitOp)
-        and each.nbarrier is barrier
+        type(x) for x in block.ops if isinstance(x, Turn) and x.nbarrier is barrier
     ]
-    arrivals, waits = turns[::2], turns[1::2]
-    return len(arrivals) == len(waits) and (
-        all(isinstance(each, NbarrierArriveOp) for each in arrivals)
-        and all(isinstance(each, NbarrierWaitOp) for each in waits)
-    )
+    return turns == [NbarrierArriveOp, NbarrierWaitOp] * (len(turns) // 2)
 
 
 def _check_place(lanes: Lanes, op: Operation) -> None:
