@@ -14,6 +14,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import check, element_type, is_memref, shape_of
 from xetl.dialects.kernel_attributes import SHARED
+from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
@@ -34,14 +35,6 @@ def _verify_base(base: Attribute) -> None:
         return
     text = "scattered places are of a memref or of an address, found {}"
     check(is_address(base), text, base)
-
-
-def _space_of(base: Attribute) -> str | None:
-    """Return the memory space of a memref, or None for an address."""
-    if not is_memref(base):
-        return None
-    space = getattr(getattr(base.memory_space, "value", None), "data", 0)
-    return "slm" if space == SHARED else "global"
 
 
 def verify_access(
@@ -107,7 +100,7 @@ class CreateTdescOp(XetlOp, name="xegpu.create_tdesc", traits=[Pure()]):
         if is_memref(base):
             held, wanted = base.element_type, tdesc.element_type
             check(held == wanted, "the memref holds {}, the places {}", held, wanted)
-            space = _space_of(base)
+            space = "slm" if memory_space_of(base) == SHARED else "global"
             fits = space == tdesc.memory_space
             check(fits, "the memref lies in {} memory, found {}", space, tdesc)
 

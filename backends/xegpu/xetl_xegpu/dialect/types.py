@@ -14,6 +14,7 @@ from xdsl.irdl import irdl_attr_definition, param_def
 
 from xetl.dialects.attributes import ABSENT, ShapedType, int_list
 from xetl.dialects.base import check
+from xetl.dialects.memref_layout import row_major
 
 from . import attributes
 
@@ -110,12 +111,7 @@ class MemDescType(ShapedType):
     def strides(self) -> tuple[int, ...]:
         """Strides in elements; row-major if the layout has none."""
         given = self._lists().get("stride")
-        if given is not None:
-            return given
-        strides = [1]
-        for extent in reversed(self.shape[1:]):
-            strides.insert(0, strides[0] * extent)
-        return tuple(strides)
+        return row_major(self.shape) if given is None else given
 
     @property
     def block(self) -> tuple[int, ...] | None:

@@ -82,7 +82,10 @@ def entry_of(op: Operation) -> dict[str, Any]:
         return make_entry(text, [("i64", None)] * count, error=REFUSED, where=where)
     return make_entry(
         op.template.data,
-        [(_dtype(parts[0]), shape or None) for shape, parts in _fields(op)],
+        [
+            (str(element_type(parts[0].type)), shape or None)
+            for shape, parts in _fields(op)
+        ],
         error=FAILED if isinstance(op, simt.AssertOp) else None,
         unsigned=ints_of(op.unsigned),
         where=where,
@@ -103,10 +106,6 @@ def _refusal(op: Operation) -> tuple[str, int]:
 def room_of(module: ModuleOp) -> int:
     """Return the words of the log: room for one refusal, if nothing else writes."""
     return LOG_WORDS if operations_in(module, RecordOp) else REFUSED_WORDS
-
-
-def _dtype(value: SSAValue) -> str:
-    return str(element_type(value.type))
 
 
 def _fields(op: RecordOp) -> Iterator[tuple[tuple[int, ...], list[SSAValue]]]:

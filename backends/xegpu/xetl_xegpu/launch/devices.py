@@ -189,6 +189,8 @@ def facts_of(device: Any) -> Device:
         if not has
     ]
     target, capabilities = _target_of(device)
+    # SYCL counts vector engines.
+    cores = max(1, device.max_compute_units // find_device("pvc").speed.engines)
     return Device(
         name=device.filter_string,
         full_name=device.name.strip(),
@@ -202,18 +204,13 @@ def facts_of(device: Any) -> Device:
         slm_bytes=device.local_mem_size,
         most_lanes=device.max_work_group_size,
         memory_bytes=device.global_mem_size,
-        cores=_cores_of(device) if device.is_gpu else _CORES_OF_A_STACK,
+        cores=cores if device.is_gpu else _CORES_OF_A_STACK,
         capabilities=capabilities,
     )
 
 
 _CORES_OF_A_STACK = 64
 """Cores of one of the two stacks of Data Center GPU Max."""
-
-
-def _cores_of(device: Any) -> int:
-    """Return the number of cores. SYCL counts vector engines."""
-    return max(1, device.max_compute_units // find_device("pvc").speed.engines)
 
 
 def _target_of(device: Any) -> tuple[str, str]:

@@ -62,6 +62,8 @@ def _cut(op: scf.IfOp) -> None:
     last = max(len(side.parts) for side in sides) - 1
     if last == 0:
         return
+    for side in sides:
+        side.parts += [[] for _ in range(last + 1 - len(side.parts))]
     here = InsertPoint.before(op)
     for number in range(last):
         found = [side.used_behind(number) for side in sides]
@@ -134,14 +136,11 @@ class _Side:
             else:
                 self.parts[-1].append(op)
 
-    def _part(self, number: int) -> _Part:
-        return self.parts[number] if number < len(self.parts) else []
-
     def take(self, number: int) -> _Part:
         """Detach and return the operations of a part."""
-        for op in self._part(number):
+        for op in self.parts[number]:
             op.detach()
-        return self._part(number)
+        return self.parts[number]
 
     def take_end(self) -> Operation:
         """Detach and return the terminator of the side."""
@@ -151,7 +150,7 @@ class _Side:
 
     def used_behind(self, number: int) -> list[SSAValue]:
         """Return the results of a part that are used after it."""
-        part = self._part(number)
+        part = self.parts[number]
         inside = {each for op in part for each in op.walk()}
         return [
             result

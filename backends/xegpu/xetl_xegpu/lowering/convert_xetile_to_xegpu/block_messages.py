@@ -288,10 +288,9 @@ def store_fragments(c: Converter, move: Move, pieces: Fragments) -> None:
     for (span, group), part in zip(move.grid.blocks(), pieces.parts):
         used = move.grid.used(group)
         if used == LANES:
-            stored = lines.to_memory(c, part)
-            tdesc = surfaces.descriptor(c, move.surface, span.count, LANES)
-            at = surfaces.place(c, move.surface, *_at(c, move.tile, span, group))
-            c.emit.add(xegpu.StoreNdOp(stored, tdesc, at, properties=move.hints))
+            stored, at = lines.to_memory(c, part), _at(c, move.tile, span, group)
+            message = _message(c, move, at, (span.count, LANES))
+            c.emit.add(xegpu.StoreNdOp(stored, *message, properties=move.hints))
             continue
         for row in range(span.first, span.first + span.count):
             line = lines.Line(row, group * LANES, used, 1)

@@ -190,46 +190,36 @@ def _sides_a(
         ]
     if not a.grid.spread:
         a = _widened_columns(c, a)
-    take = {8: _bytes_of_a, 16: _halves_of_a, 32: _words_of_a}[256 // depth]
+    firsts = range(0, steps * depth, depth)
     return [
-        [take(c, a, span, step, columns) for step in range(steps)]
+        [_columns_of_a(c, a, span, first, depth, columns) for first in firsts]
         for span in range(len(a.grid.spans))
     ]
 
 
-def _halves_of_a(
-    c: Converter, a: Fragments, span: int, step: int, columns: int
+def _columns_of_a(
+    c: Converter, a: Fragments, span: int, first: int, depth: int, columns: int
 ) -> SSAValue:
-    part = a.parts[a.grid.fragment(span, step)]
-    return filled_behind(c, part, columns - step * LANES, 0)
+    """Return ``depth`` columns of A; those from ``columns`` on are zeros.
 
-
-def _bytes_of_a(
-    c: Converter, a: Fragments, span: int, step: int, columns: int
-) -> SSAValue:
-    """Return 32 columns of A, two for each lane."""
+    8 columns are a half of a fragment, 32 are two elements of each lane.
+    """
     height = a.grid.spans[span].count
-    whole = c.emit.constant(0, vector_of(a.element, height, 2 * LANES))
-    for half in (0, 1):
-        group = 2 * step + half
-        if group < a.grid.groups:
-            part = a.parts[a.grid.fragment(span, group)]
-            part = filled_behind(c, part, columns - group * LANES, 0)
-            slice_ = vector.InsertStridedSliceOp(part, whole, [0, half * LANES])
-            whole = c.emit.insert(slice_)
+    groups = range(first // LANES, min(-(-(first + depth) // LANES), a.grid.groups))
+    parts = (
+        filled_behind(c, a.parts[a.grid.fragment(span, g)], columns - g * LANES, 0)
+        for g in groups
+    )
+    if depth == LANES:
+        return next(parts)
+    if depth < LANES:
+        at, sizes = [0, first % LANES], [height, depth]
+        return c.emit.insert(vector.ExtractStridedSliceOp(next(parts), at, sizes))
+    whole = c.emit.constant(0, vector_of(a.element, height, depth))
+    for number, part in enumerate(parts):
+        at = [0, number * LANES]
+        whole = c.emit.insert(vector.InsertStridedSliceOp(part, whole, at))
     return whole
-
-
-def _words_of_a(
-    c: Converter, a: Fragments, span: int, step: int, columns: int
-) -> SSAValue:
-    """Return 8 columns of A; the matrix unit needs 8 rows of them."""
-    height, (group, half) = a.grid.spans[span].count, divmod(step, 2)
-    part = a.parts[a.grid.fragment(span, group)]
-    part = filled_behind(c, part, columns - group * LANES, 0)
-    sizes = [height, LANES // 2]
-    taken = vector.ExtractStridedSliceOp(part, [0, half * LANES // 2], sizes)
-    return c.emit.insert(taken)
 
 
 def _widened_columns(c: Converter, a: Fragments) -> Fragments:
@@ -333,7 +323,7 @@ def _lanes(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValu
         row = [_row_of_b(c, b, k, group, grid.width) for group in range(grid.groups)]
         for span, each in enumerate(grid.spans):
             height = each.count
-            left = c.spread(_column_of_a(c, a, span, k), height, grid.width)
+            left = c.spread(_one_column_of_a(c, a, span, k), height, grid.width)
             for group, right in enumerate(row):
                 wide = c.spread(right, height, grid.width)
                 number = grid.fragment(span, group)
@@ -371,7 +361,7 @@ def _cast(c: Converter, side: Fragments, sums: Attribute, unsigned: bool) -> Fra
     return Fragments(side.shape, sums, parts)
 
 
-def _column_of_a(c: Converter, a: Fragments, span: int, k: int) -> SSAValue:
+def _one_column_of_a(c: Converter, a: Fragments, span: int, k: int) -> SSAValue:
     if not a.grid.spread:
         return a.parts[a.grid.fragment(span, 0)]
     group, lane = divmod(k, LANES)

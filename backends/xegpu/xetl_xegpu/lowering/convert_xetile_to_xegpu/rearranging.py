@@ -8,6 +8,7 @@ two lines each.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -218,24 +219,15 @@ def transposed(c: Converter, source: Fragments) -> Sequence[SSAValue]:
     if not (old.spread and new.spread):
         return rearranged(c, source.element, as_matrix(elements_of(source)).T).parts
     parts: list[SSAValue | None] = [None] * new.count
-    for top in range(0, old.rows, LANES):
-        for group in range(old.groups):
-            _transpose_square(c, source, top, group, parts)
+    for top, group in product(range(0, old.rows, LANES), range(old.groups)):
+        whole = stacked(c, source, top, LANES, group)
+        turned = c.emit.insert(vector.TransposeOp(whole, [1, 0]))
+        left = group * LANES
+        for number, span in enumerate(new.spans):
+            if left <= span.first < left + LANES:
+                rows = rows_of(c, turned, span.first - left, span.count)
+                parts[new.fragment(number, top // LANES)] = rows
     return [part for part in parts if part is not None]
-
-
-def _transpose_square(
-    c: Converter, source: Fragments, top: int, group: int, parts: list[SSAValue | None]
-) -> None:
-    """Transpose a square of 16x16 elements, and write it into ``parts``."""
-    new = grid_of(source.grid.columns, source.grid.rows)
-    whole = stacked(c, source, top, LANES, group)
-    turned = c.emit.insert(vector.TransposeOp(whole, [1, 0]))
-    left = group * LANES
-    for number, span in enumerate(new.spans):
-        if left <= span.first < left + LANES:
-            rows = rows_of(c, turned, span.first - left, span.count)
-            parts[new.fragment(number, top // LANES)] = rows
 
 
 def parted(c: Converter, source: Fragments) -> MmaOperand:
@@ -273,9 +265,8 @@ def _transpose_tile(c: Converter, op: xetile.TileTransposeOp) -> None:
     found, shape = c.lowered(op.source), vector_type(op.result).get_shape()
     if isinstance(found, TransposedLoad):
         ready = found.found
-        c.set(
-            op.result, ready.reshaped(shape) if isinstance(ready, Fragments) else ready
-        )
+        is_plain = isinstance(ready, Fragments)
+        c.set(op.result, ready.reshaped(shape) if is_plain else ready)
         return
     c.set_fragments(op.result, transposed(c, c.fragments(op.source)))
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr, i64
@@ -96,7 +97,8 @@ class Line:
     ) -> tuple[int, int]:
         """Return the live bytes after an operation, and the most while it runs."""
         graph, size = self._graph, self._held.bytes_of
-        made = sum(size(r) for r in graph.makes[number] if self._begins(r, number))
+        begins = {r for r in graph.makes[number] if r.owner is graph.ops[number]}
+        made = sum(map(size, begins & self._readers.keys()))
         dying = 0
         for root in graph.reads[number]:
             readers[root] -= 1
@@ -104,9 +106,6 @@ class Line:
                 dying += size(root)
         # A result may take the registers of operands that are read for the last time.
         return live + made - dying, live + max(0, made - dying)
-
-    def _begins(self, root: SSAValue, number: int) -> bool:
-        return root.owner is self._graph.ops[number] and root in self._readers
 
     def _missing(self, number: int) -> list[int]:
         """Return an operation and its unplaced needs, in a topological order."""
@@ -152,7 +151,8 @@ def _by_loads(graph: Graph, side: int) -> list[int]:
     nest: list[int] = []
     for number in graph.anchors:
         is_product = isinstance(graph.ops[number], simt.PRODUCTS)
-        if not is_product or _multiplies_any(graph, number, nest):
+        sides = map(graph.behind, graph.ops[number].operands[:-1])
+        if not is_product or not set(nest).isdisjoint(chain(*sides)):
             ordered += _grouped(graph, nest, side)
             nest = []
         if is_product:
@@ -160,11 +160,6 @@ def _by_loads(graph: Graph, side: int) -> list[int]:
         else:
             ordered.append(number)
     return ordered + _grouped(graph, nest, side)
-
-
-def _multiplies_any(graph: Graph, product: int, others: list[int]) -> bool:
-    behind = (graph.behind(side) for side in graph.ops[product].operands[:-1])
-    return not set(others).isdisjoint(each for side in behind for each in side)
 
 
 def _grouped(graph: Graph, nest: list[int], side: int) -> list[int]:
