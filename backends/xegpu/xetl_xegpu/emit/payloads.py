@@ -38,8 +38,6 @@ from xetl.dialects.upstream import arith, scf
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.emitter import KernelEmitter
-from xetl_xegpu.emit.memory import always
-from xetl_xegpu.emit.workgroup import allowed
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
 
@@ -109,7 +107,7 @@ def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
         return False
     if isinstance(op, simt.BlockStoreOp):
         # A failed assertion disables stores: `block_io` moves their position outside.
-        is_free = always(allowed(em, I32(1))) if em.ending else True
+        is_free = em.ending is None
     else:
         # [measured] Single items of loads with a payload are copied at their use.
         is_free = shape.items > 1 and not any(around(op, scf.ForOp, scf.WhileOp))

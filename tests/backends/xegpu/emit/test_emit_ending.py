@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.backends.xegpu.emit.on_opencl import Program, i64, kernel
+from tests.backends.xegpu.emit.on_opencl import Program, i64, kernel, parsed
 from xetl.runtime.log import read_records
+from xetl_xegpu.emit.module import llvm_text
 
 pytestmark = pytest.mark.optimised  # the driver forms no subgroups of these otherwise
 
@@ -159,3 +160,20 @@ def test_behind_the_last_barrier(bad: int, by_lanes: str):
     expected[bad] = -1
     np.testing.assert_array_equal(found, expected)
     assert records == [f"end of {bad}"]
+
+
+def test_stores_of_a_gpu_have_no_payload_where_a_subgroup_may_be_dead():
+    store = """simt.block_store %v, %out, %w, %h, %w, %z, %z
+        {bits = 32, rows = 8, columns = 16} : vector<8xi32>"""
+    body = f"""
+      %z = arith.constant 0 : i64
+      %w = arith.constant 64 : i64
+      %h = arith.constant 8 : i64
+      %v = arith.constant dense<1> : vector<8xi32>
+      simt.assert %fine, "no" {{shapes = []}}
+      simt.barrier
+      {store}
+      {store}"""
+    text = llvm_text(parsed(kernel("k", "%out: i64, %fine: i1", body, lanes=32)), "pvc")
+    calls = [line for line in text.splitlines() if "call spir_func void" in line]
+    assert sum("intel_sub_group_2d_block_write" in line for line in calls) == 2
