@@ -106,7 +106,9 @@ def _header(name: str, target: str, facts: dict[str, Any]) -> str:
             f"#define {part}_FUNCTION {json.dumps(each['function'])}",
             f"#define {part}_WORK_GROUP {{{group}}}",
         ]
-    words = [f"    {prefix}_{_constant(each)}, /* {each} */" for each in facts["words"]]
+    # ``i64 size 0 of A`` has the name ``SIZE_0_OF_A``.
+    named = {each: letters_of_c(each.partition(" ")[2]) for each in facts["words"]}
+    words = [f"    {prefix}_{name}, /* {each} */" for each, name in named.items()]
     lines += [f"enum {name}_argument {{", *words, f"    {prefix}_ARGUMENTS", "};"]
     return "\n".join([*lines, f"#endif /* XETL_{prefix}_H */", ""])
 
@@ -115,12 +117,6 @@ def _taken(kernel: dict[str, Any]) -> str:
     if not kernel["moves_by_blocks"]:
         return "takes any arrays"
     return f"{', '.join(kernel['moves_by_blocks'])} must {kernel['which_must']}"
-
-
-def _constant(word: str) -> str:
-    """Return the name of a word in C: ``SIZE_0_OF_A`` for ``i64 size 0 of A``."""
-    _, _, said = word.partition(" ")
-    return letters_of_c(said)
 
 
 def _kernel(

@@ -20,7 +20,7 @@ from typing import Literal
 from xetl.codegen.types import ll
 from xetl.devices import CODES, Access, Device
 from xetl.errors import InternalError
-from xetl_xegpu.emit.opencl_types import llvm_type, mangle
+from xetl_xegpu.emit.opencl_types import UNSIGNED, llvm_type, mangle
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
 from xetl_xegpu.simt.block_ops import OPERAND_BITS, PIECE
 
@@ -122,7 +122,6 @@ class Builtin:
         return ll.FunctionType(llvm_type(self.result), types)
 
 
-_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 _SURFACE = ("global void*", "int", "int", "int", "int2")
 _WIDE = ("global void*", "long", "long", "long", "long2")
 _MODES: dict[str, Access] = {
@@ -183,7 +182,7 @@ def block_message(device: Device, access: Access, shape: BlockShape) -> Builtin:
     if access != "prefetch":
         if not _lanes_are_known(shape):
             raise InternalError(f"which lane holds what of {shape} is not known")
-        parameters = (*parameters, f"private {_UNSIGNED[shape.item_bits]}*")
+        parameters = (*parameters, f"private {UNSIGNED[shape.item_bits]}*")
     size = f"{shape.bits}b_{shape.rows}r{shape.columns}x{shape.count}c"
     name = f"intel_sub_group_2d_block_{_KINDS[access]}_{size}"
     return Builtin(name, "void", parameters, True, block=shape, access=access)
@@ -217,7 +216,7 @@ def payload_message(device: Device, access: Access, shape: BlockShape) -> Builti
     only), the cache hints.
     """
     block_message(device, access, shape)  # raises if the device has no such message
-    items = _vector(_UNSIGNED[shape.item_bits], shape.items)
+    items = _vector(UNSIGNED[shape.item_bits], shape.items)
     stored, result = ((items,), "void") if access == "store" else ((), items)
     kind = "block_write_ap_" if access == "store" else "block_read_ap_"
     if access == "prefetch":
@@ -280,7 +279,7 @@ def by_value(message: Builtin) -> Builtin:
     bits, count = message.block.item_bits, min(message.block.items, PIECE)
     if bits < 32 and bits * count % 32 == 0:
         bits, count = 32, bits * count // 32
-    value, others = _vector(_UNSIGNED[bits], count), list(message.parameters)
+    value, others = _vector(UNSIGNED[bits], count), list(message.parameters)
     place = next(i for i, each in enumerate(others) if each.startswith("private"))
     if message.access == "store":
         others[place] = value

@@ -87,13 +87,13 @@ def _named(code: str, known: list[str]) -> str:
     return f"S{_DIGITS[number - 1] if number else ''}_"
 
 
-_NAMES = {"half": "half", "float": "float", "double": "double"}
+UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+"""Unsigned integers by their bits."""
 
 
 def opencl_type(type_: object) -> str:
     """Return the OpenCL C type of an LLVM type; integers are unsigned."""
     lowered: Any = type_
     element = getattr(lowered, "element", lowered)
-    by_width = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
-    name = by_width.get(getattr(element, "width", 0)) or _NAMES[str(element)]
+    name = UNSIGNED.get(getattr(element, "width", 0)) or str(element)
     return f"{name}{getattr(lowered, 'count', '')}"

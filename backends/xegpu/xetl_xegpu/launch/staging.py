@@ -35,10 +35,7 @@ from xetl_xegpu.launch.devices import dpctl
 from xetl_xegpu.launch.events import wait_for
 from xetl_xegpu.launch.facts import CodeFacts, KernelFacts, Surface, why_no_surface
 from xetl_xegpu.launch.places import QueuePlace
-from xetl_xegpu.limits import REFUSED_WORDS
-
-_ALIGNMENT = 64
-"""The alignment of allocations in bytes, which block messages need."""
+from xetl_xegpu.limits import BASE_ALIGNMENT, REFUSED_WORDS
 
 
 def allocated(
@@ -52,7 +49,7 @@ def allocated(
     memory = dpctl().memory
     new = getattr(memory, f"MemoryUSM{kind}")
     try:
-        return new(size, alignment=_ALIGNMENT, queue=place.queue)
+        return new(size, alignment=BASE_ALIGNMENT, queue=place.queue)
     except (memory.USMAllocationError, MemoryError):
         raise failures.out_of_memory(place.device.name, size, use) from None
 
@@ -175,7 +172,7 @@ class Staged:
         made: dict[object, ArrayView] = {}
         for key, view in moved.items():
             most = max(n * step for n, step in zip(view.shape, view.strides))
-            size = -(-most * view.dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+            size = -(-most * view.dtype.itemsize // BASE_ALIGNMENT) * BASE_ALIGNMENT
             try:
                 start = self._new(size)
             except LaunchError:
@@ -212,7 +209,7 @@ def _apart(view: ArrayView, column: int) -> ArrayView:
         column: the dimension along the rows.
     """
     size = view.dtype.itemsize
-    step = -(-view.shape[column] * size // _ALIGNMENT) * _ALIGNMENT // size
+    step = -(-view.shape[column] * size // BASE_ALIGNMENT) * BASE_ALIGNMENT // size
     strides = [1] * len(view.shape)
     for dim in reversed([d for d in range(len(strides)) if d != column]):
         strides[dim] = step

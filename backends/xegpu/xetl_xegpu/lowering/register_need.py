@@ -9,6 +9,7 @@ the two sizes of the register file.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from math import prod
 
 from xdsl.dialects.builtin import AnyFloat, VectorType
@@ -81,7 +82,7 @@ class _Live:
     def __init__(self, of_lanes: set[SSAValue]) -> None:
         self.most = 0
         self._of_lanes = of_lanes
-        self._bytes: dict[SSAValue, int] = {}
+        self._bytes_of = cache(bytes_of)
 
     def before(self, block: Block, after: set[SSAValue]) -> None:
         """Count the live values in a block, given those that are live after it."""
@@ -102,14 +103,7 @@ class _Live:
             self.most = max(self.most, size)
 
     def _size(self, values: Iterable[SSAValue]) -> int:
-        return sum(map(self._bytes_of, values))
-
-    def _bytes_of(self, value: SSAValue) -> int:
-        found = self._bytes.get(value)
-        if found is None:
-            of_lane = value in self._of_lanes
-            found = self._bytes[value] = bytes_of(value) if of_lane else 0
-        return found
+        return sum(self._bytes_of(each) for each in values if each in self._of_lanes)
 
 
 def _used_from_outside(op: Operation) -> set[SSAValue]:

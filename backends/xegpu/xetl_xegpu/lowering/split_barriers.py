@@ -78,13 +78,10 @@ def _split(op: simt.BarrierOp) -> None:
 
 def _crossing(op: Operation, step: int) -> Iterator[Operation]:
     """Yield the operations next to a barrier that may cross it, the nearest first."""
-    here = op
-    while True:
-        beside = here.next_op if step > 0 else here.prev_op
-        if beside is None or not _may_cross(beside):
-            return
-        here = beside
-        yield here
+    beside = op.next_op if step > 0 else op.prev_op
+    while beside is not None and _may_cross(beside):
+        yield beside
+        beside = beside.next_op if step > 0 else beside.prev_op
 
 
 def _may_cross(op: Operation) -> bool:

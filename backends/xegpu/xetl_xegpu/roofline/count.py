@@ -69,18 +69,16 @@ class Indices:
         for op in block.walk():
             self._read(op)
         # Find the axes of the grid that each slot depends on.
-        found: list[int] = []
+        self._axes: list[int] = []
         for index, slot in enumerate(self._slots):
             axes: int = 1 << slot[1] if slot[0] == "program" else 0
             for operand in self._operands(index):
-                axes |= found[operand]
-            found.append(axes)
-        self._axes = found
-        at = [
+                axes |= self._axes[operand]
+            self._axes.append(axes)
+        self._at = [
             evaluate(self._slots, (), (0, 0, 0), (64, 64, 64), each)
             for each in range(subgroups)
         ]
-        self._at = at
 
     def trips(self, loop: Operation) -> int | None:
         """Return the slot of a loop's trip count, or None if it is unknown."""

@@ -266,18 +266,13 @@ def load_transposed(c: Converter, move: Move) -> list[SSAValue]:
             at = c.emit.plus(move.tile.row, group * LANES), column
             type_ = i32 if factor > 1 else None
             block = _loaded(c, move, at, (LANES, words), type_, transpose=True)
-            if factor > 1:
-                block = _rows_of_pairs(c, block, move.surface.element)
+            if factor > 1:  # words are pairs of elements, in two rows
+                packed = _as_packed(c, block, move.surface.element, factor)
+                pairs = c.emit.insert(vector.TransposeOp(packed, [0, 2, 1]))
+                rows = vector_of(move.surface.element, factor * words, LANES)
+                block = c.emit.insert(vector.ShapeCastOp(pairs, rows))
             _cut(c, block, Span(top, 8 * factor), group, new, parts)
     return [parts[number] for number in range(new.count)]
-
-
-def _rows_of_pairs(c: Converter, words: SSAValue, element: Attribute) -> SSAValue:
-    """Return words of 32 bits as pairs of elements, in two rows."""
-    rows = vector_type(words).get_shape()[0]
-    packed = _as_packed(c, words, element, 2)
-    pairs = c.emit.insert(vector.TransposeOp(packed, [0, 2, 1]))
-    return c.emit.insert(vector.ShapeCastOp(pairs, vector_of(element, 2 * rows, LANES)))
 
 
 # Stores and prefetches --------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import IndexType, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -182,6 +182,8 @@ _SPECULATABLE = (
 """Cheap operations without effects, which may run although no result is needed."""
 
 
+LoweredT = TypeVar("LoweredT", bound=Lowered)
+
 Rule: TypeAlias = Callable[["Converter", Any], object]
 """Replaces an operation: adds new ones, and calls `Converter.set` for its results."""
 
@@ -308,35 +310,31 @@ class Converter:
         """Whether a value has a replacement already."""
         return value in self._found
 
-    def fragments(self, value: SSAValue) -> Fragments:
-        """Return the fragments of a vector."""
+    def _found_as(self, value: SSAValue, kind: type[LoweredT]) -> LoweredT:
         found = self._found[value]
-        assert isinstance(found, Fragments), "an operand of a product is only that"
+        assert isinstance(found, kind), f"{type(found)} is no {kind}"
         return found
+
+    def fragments(self, value: SSAValue) -> Fragments:
+        """Return the fragments of a vector, which is no operand of a product only."""
+        return self._found_as(value, Fragments)
 
     def operand(self, value: SSAValue) -> Fragments | MmaOperand:
         """Return a vector as fragments, or in the form of an operand of a product."""
         found = self._found[value]
-        assert isinstance(found, Fragments | MmaOperand)
-        return found
+        return found if isinstance(found, MmaOperand) else self.fragments(value)
 
     def tile(self, value: SSAValue) -> Tile:
         """Return a tile that is a block."""
-        found = self._found[value]
-        assert isinstance(found, Tile)
-        return found
+        return self._found_as(value, Tile)
 
     def scattered(self, value: SSAValue) -> Scattered:
         """Return a tile with an offset for each element."""
-        found = self._found[value]
-        assert isinstance(found, Scattered)
-        return found
+        return self._found_as(value, Scattered)
 
     def view(self, value: SSAValue) -> View:
         """Return the description of a memref."""
-        found = self._found[value]
-        assert isinstance(found, View)
-        return found
+        return self._found_as(value, View)
 
     def index(self, value: SSAValue | Index) -> SSAValue:
         """An index as a value."""

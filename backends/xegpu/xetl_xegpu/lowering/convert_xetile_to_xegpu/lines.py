@@ -182,19 +182,14 @@ def filled_behind(
     return c.emit.insert(arith.SelectOp(wide, part, fill))
 
 
-def lane_numbers(c: Converter) -> SSAValue:
-    """Return 0 to 15 as 32-bit numbers, one for each lane."""
-    lanes = c.lane_ids()
-    type_ = vector_of(i32, LANES)
-    return c.emit.shared("lanes32", [lanes], lambda: arith.IndexCastOp(lanes, type_))
-
-
 def first_lanes(c: Converter, count: int) -> SSAValue | None:
     """Return a mask of the first ``count`` lanes. None: all of them."""
     if count >= LANES:
         return None
-    end = c.emit.constant(count, vector_of(i32, LANES))
-    return c.emit.compare("ult", lane_numbers(c), end)
+    lanes, type_ = c.lane_ids(), vector_of(i32, LANES)
+    end = c.emit.constant(count, type_)
+    short = c.emit.shared("lanes32", [lanes], lambda: arith.IndexCastOp(lanes, type_))
+    return c.emit.compare("ult", short, end)
 
 
 Hints = dict[str, Attribute]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
@@ -41,28 +42,17 @@ class Registers:
 
     def __init__(self, kernel: simt.FuncOp) -> None:
         self._of_lanes = values_of_lanes(kernel)
-        self._roots: dict[SSAValue, SSAValue] = {}
-        self._bytes: dict[SSAValue, int] = {}
+        self.root_of = cache(self._root_of)
+        self.bytes_of = cache(self._bytes_of)
 
-    def root_of(self, value: SSAValue) -> SSAValue:
-        """Return the value whose registers this one shares; itself if none."""
-        found = self._roots.get(value)
-        if found is None:
-            found = self._roots[value] = self._root_of(value)
-        return found
-
-    def bytes_of(self, root: SSAValue) -> int:
+    def _bytes_of(self, root: SSAValue) -> int:
         """Return the bytes of a value and of all that share its registers."""
-        found = self._bytes.get(root)
-        if found is None:
-            together = [root]
-            if isinstance(root.owner, simt.BlockLoadOp):
-                together = list(root.owner.results)
-            found = sum(bytes_of(v) for v in together if v in self._of_lanes)
-            self._bytes[root] = found
-        return found
+        load = root.owner
+        together = load.results if isinstance(load, simt.BlockLoadOp) else [root]
+        return sum(bytes_of(each) for each in together if each in self._of_lanes)
 
     def _root_of(self, value: SSAValue) -> SSAValue:
+        """Return the value whose registers this one shares; itself if none."""
         if isinstance(value, OpResult):
             if isinstance(value.op, simt.BlockLoadOp):
                 return value.op.results[0]
