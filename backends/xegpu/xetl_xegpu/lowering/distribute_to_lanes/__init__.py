@@ -119,7 +119,7 @@ def _lower_block(lanes: Lanes, block: Block) -> None:
             rule = arithmetic.compute
         if rule is None:
             help_ = "docs/design/0005-xegpu.md lists what may stand at stage `xegpu`"
-            raise lanes.refuse(op, f"`{op.name}` has no form for lanes", help_)
+            raise refusal(op, f"`{op.name}` has no form for lanes", help_)
         rule(lanes, op)
 
 
@@ -242,7 +242,7 @@ def _argument(lanes: Lanes, argument: SSAValue) -> None:
     layout, strides = type_.layout, strides_of(type_)
     if is_shared(type_) or strides is None:
         problem = f"the host cannot pass an argument of type {type_}"
-        raise lanes.refuse(lanes.source, problem, "take global memory that has strides")
+        raise refusal(lanes.source, problem, "take global memory that has strides")
     address = _next(lanes, builtin.i64)
     sizes: list[Index] = [
         _index(lanes) if size == builtin.DYNAMIC_INDEX else size

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, element_type, shape_of
 from xetl.dialects.upstream import arith
-from xetl.transforms.diagnostics import remark
+from xetl.transforms.diagnostics import refusal, remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import limits, simt
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import (
@@ -94,12 +94,12 @@ class _How(TypedDict):
 
 def create_nd_tdesc(lanes: Lanes, op: xegpu.CreateNdTdescOp) -> None:
     """Describe a matrix in bytes, as messages need it."""
-    type_ = _descriptor(lanes, op, op.result)
+    type_ = _descriptor(op, op.result)
     memory = memory_of(lanes, op, op.source)
     shape = [value_of(lanes, size) for size in op.mixed_shape] or memory.sizes
     strides = [value_of(lanes, step) for step in op.mixed_strides] or memory.strides
     if len(shape) != _RANK or len(strides) != _RANK:
-        raise lanes.refuse(
+        raise refusal(
             op, "blocks are moved of matrices", "give two sizes and two strides"
         )
     width = byte_width(type_.element_type)
@@ -142,11 +142,11 @@ def _row_bytes(
     return lanes.insert(arith.ExtsiOp(least, i64))
 
 
-def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> xegpu.TensorDescType:
+def _descriptor(op: Operation, value: SSAValue) -> xegpu.TensorDescType:
     type_ = value.type
     assert isinstance(type_, xegpu.TensorDescType)
     if len(type_.shape) != _RANK or type_.memory_space != "global":
-        raise lanes.refuse(
+        raise refusal(
             op,
             f"{type_} is no block of a matrix in global memory",
             "describe two dimensions; the workgroup's memory has `create_mem_desc`",
@@ -165,7 +165,7 @@ def _surface(
     """
     m = lanes.matrices.get(op.tensor_desc)
     if m is None:
-        raise lanes.refuse(
+        raise refusal(
             op,
             "a loop or a branch cannot carry this descriptor",
             "carry the offsets, and give them to `load_nd`, `store_nd`, `prefetch_nd`",
@@ -181,7 +181,7 @@ def _surface(
 
 def load_nd(lanes: Lanes, op: xegpu.LoadNdOp) -> None:
     """Load a block, and cast its pieces to elements of the value."""
-    type_ = _descriptor(lanes, op, op.tensor_desc)
+    type_ = _descriptor(op, op.tensor_desc)
     rows, columns = type_.shape
     mode = "transpose" if op.is_transposed else "plain"
     mode = "transform" if op.is_packed else mode
@@ -189,7 +189,7 @@ def load_nd(lanes: Lanes, op: xegpu.LoadNdOp) -> None:
     shape = simt.BlockShape(bits, rows, columns, type_.array_length, mode)
     layout = lane_layout(op.value.type)
     if layout is None or not _fits(shape, layout.lengths, bits_of(layout.element)):
-        raise lanes.refuse(
+        raise refusal(
             op,
             f"16 lanes cannot share {op.value.type} as one message brings it",
             "load blocks of 16 columns (8 of tf32, 32 of bytes for A)",
@@ -219,7 +219,7 @@ def _fits(shape: simt.BlockShape, lengths: tuple[int, ...], bits: int) -> bool:
 
 def store_nd(lanes: Lanes, op: xegpu.StoreNdOp) -> None:
     """Store a block, with at most eight rows in a message."""
-    type_ = _descriptor(lanes, op, op.tensor_desc)
+    type_ = _descriptor(op, op.tensor_desc)
     columns, bits = type_.shape[1], bits_of(type_.element_type)
     down = 0
     layout = lanes.layout(op.value)
@@ -228,7 +228,7 @@ def store_nd(lanes: Lanes, op: xegpu.StoreNdOp) -> None:
         shape = simt.BlockShape(bits, rows, columns)
         if not _fits(shape, (rows,), bits_of(layout.element)):
             problem = f"16 lanes do not hold {op.value.type} as one message takes it"
-            raise lanes.refuse(op, problem, "store blocks of 16 columns")
+            raise refusal(op, problem, "store blocks of 16 columns")
         items = recast(lanes, piece, IntegerType(shape.item_bits))
         surface, how = _surface(lanes, op, "store", down=down)
         lanes.add(simt.BlockStoreOp(items, *surface, shape=shape, **how))
@@ -237,7 +237,7 @@ def store_nd(lanes: Lanes, op: xegpu.StoreNdOp) -> None:
 
 def prefetch_nd(lanes: Lanes, op: xegpu.PrefetchNdOp) -> None:
     """Prefetch a block; elements of 64 bits are pairs of 32."""
-    type_ = _descriptor(lanes, op, op.tensor_desc)
+    type_ = _descriptor(op, op.tensor_desc)
     rows, columns = type_.shape
     bits = bits_of(type_.element_type)
     per_element = max(1, bits // 32)
@@ -264,13 +264,13 @@ def _address(
     """Return the memory, and the address of this lane's element."""
     if shape_of(value.type) not in ((), (LANES,)):
         problem = f"16 lanes access one element each, not {value.type}"
-        raise lanes.refuse(op, problem, "use `vector<16xT>`, without `chunk_size`")
+        raise refusal(op, problem, "use `vector<16xT>`, without `chunk_size`")
     places = lanes.places.get(base)
     if offsets is not None:
         places = Places(memory_of(lanes, op, base), lanes.one(offsets))
     if places is None:
         help_ = "carry the offsets, and describe the places where they are used"
-        raise lanes.refuse(op, "a loop or a branch cannot carry this descriptor", help_)
+        raise refusal(op, "a loop or a branch cannot carry this descriptor", help_)
     width = byte_width(element_type(value.type))
     memory = places.memory
     return memory, moved(lanes, memory.address, places.offset, width)
@@ -312,7 +312,7 @@ def create_mem_desc(lanes: Lanes, op: xegpu.CreateMemDescOp) -> None:
     assert isinstance(matrix, xegpu.MemDescType)
     if matrix.block is not None:
         problem = "a matrix in shared memory has no blocks here"
-        raise lanes.refuse(op, problem, "leave `block` out of its `mem_layout`")
+        raise refusal(op, problem, "leave `block` out of its `mem_layout`")
     lanes.memories[op.mem_desc] = Memory(
         memory.address, matrix.shape, matrix.strides, matrix.element_type, shared=True
     )
@@ -327,7 +327,7 @@ def _addresses(
     if layout is None or layout.spread not in (Distribution.SAME, Distribution.COLUMNS):
         problem = f"16 lanes cannot share {value.type} in shared memory"
         help_ = "load and store `vector<hx16xT>`, h 1, 2, 4 or 8"
-        raise lanes.refuse(op, problem, help_)
+        raise refusal(op, problem, help_)
     *_, row, column = (0, *(value_of(lanes, at) for at in op.mixed_offsets))
     in_columns = layout.spread is Distribution.COLUMNS
     if in_columns:

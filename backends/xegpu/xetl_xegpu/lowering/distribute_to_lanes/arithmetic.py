@@ -19,6 +19,7 @@ from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.ir.builder import remade
+from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import DpasOp
 from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
@@ -270,7 +271,7 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
     is_tf32 = lanes.layout(op.lhs).spread is Distribution.HALVES
     bits = 32 if is_tf32 else bit_width(element)
     if depth * bits != _DEPTH_BITS or rows > PIECE or rows not in (1, 2, 4, 8):
-        raise lanes.refuse(
+        raise refusal(
             op,
             f"no instruction multiplies {op.lhs.type} and {op.rhs.type}",
             "A has 8, 4, 2 or 1 rows of 256 bits, B 16 columns",
@@ -305,7 +306,7 @@ def contract(lanes: Lanes, op: vector.ContractOp) -> None:
         or element not in (builtin.f32, builtin.f64)
         or {base.element_type(each.type) for each in op.operands} != {element}
     ):
-        raise lanes.refuse(
+        raise refusal(
             op,
             "lanes multiply 8, 4, 2 or 1 rows of 16 by 16x16 numbers of f32 or f64",
             "cut and pad larger and other products",

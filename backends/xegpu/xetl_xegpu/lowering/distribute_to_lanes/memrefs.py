@@ -18,6 +18,7 @@ from xetl.dialects.base import (
 from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile.types import SHARED
+from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, Memory, bits_of
 
@@ -95,7 +96,7 @@ def memory_of(lanes: Lanes, op: Operation, base: SSAValue) -> Memory:
         return lanes.memories[base]
     if is_memref(base.type):
         help_ = "use an argument, or an allocation, in the loop and the branch itself"
-        raise lanes.refuse(op, "this memory is not known before the kernel runs", help_)
+        raise refusal(op, "this memory is not known before the kernel runs", help_)
     return Memory(lanes.one(base), (), (1,), i64)
 
 
@@ -108,13 +109,13 @@ def is_shared(type_: MemRefType[Attribute]) -> bool:
 
 
 def static_layout(
-    lanes: Lanes, op: Operation, type_: MemRefType[Attribute]
+    op: Operation, type_: MemRefType[Attribute]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the static sizes and strides of a type; refuse dynamic ones."""
     strides = strides_of(type_)
     if strides is None or None in strides or DYNAMIC_INDEX in type_.get_shape():
         problem = f"the sizes and strides of {type_} are not known"
-        raise lanes.refuse(op, problem, "give it a static shape")
+        raise refusal(op, problem, "give it a static shape")
     return type_.get_shape(), tuple(stride for stride in strides if stride is not None)
 
 
@@ -123,8 +124,8 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
     type_ = memref_type(op.result)
     if not is_shared(type_):
         problem = "a kernel cannot allocate global memory"
-        raise lanes.refuse(op, problem, "allocate in memory space 3, the workgroup's")
-    sizes, strides = static_layout(lanes, op, type_)
+        raise refusal(op, problem, "allocate in memory space 3, the workgroup's")
+    sizes, strides = static_layout(op, type_)
     start = -(-lanes.local_bytes // _ALIGNMENT) * _ALIGNMENT
     lanes.local_bytes = start + prod(sizes) * byte_width(type_.element_type)
     base = lanes.insert(simt.LocalBaseOp(offset=start))
@@ -144,7 +145,7 @@ def metadata(lanes: Lanes, op: memref.ExtractStridedMetadataOp) -> None:
 def view(lanes: Lanes, op: memref.ViewOp) -> None:
     """View bytes as elements of another type."""
     memory, type_ = memory_of(lanes, op, op.source), memref_type(op.result)
-    sizes, strides = static_layout(lanes, op, type_)
+    sizes, strides = static_layout(op, type_)
     address = moved(lanes, memory.address, value_of(lanes, op.byte_shift), 1)
     element = type_.element_type
     lanes.memories[op.result] = Memory(address, sizes, strides, element, memory.shared)

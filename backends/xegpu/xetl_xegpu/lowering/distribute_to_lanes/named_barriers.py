@@ -31,6 +31,7 @@ from xetl.dialects.upstream.xegpu import (
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
+from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import AtomicRmwOp
 from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, NamedBarrier
@@ -192,17 +193,17 @@ def init(lanes: Lanes, op: InitNbarrierOp) -> None:
     number = constant_index(op.nbarrier_id)
     count = constant_index(op.participant_thread_num)
     if number is None or count is None:
-        raise lanes.refuse(
+        raise refusal(
             op,
             "which subgroups meet at this named barrier is not known",
             "give constants for its number and for how many subgroups meet",
         )
     if not 0 < count <= lanes.subgroups:
         problem = f"{count} subgroups meet at this named barrier, of {lanes.subgroups}"
-        raise lanes.refuse(op, problem, f"let 1 to {lanes.subgroups} subgroups meet")
+        raise refusal(op, problem, f"let 1 to {lanes.subgroups} subgroups meet")
     for use in op.result.uses:
         if not isinstance(use.operation, Turn):
-            raise _refuse_carried(lanes, use.operation)
+            raise _refuse_carried(use.operation)
     made = NamedBarrier(number, count, not _is_paired(lanes, number))
     if _is_of_device(lanes, made) and not lanes.device.emulated:
         _check_some(lanes, op, made)
@@ -230,14 +231,14 @@ def _check_meetings(lanes: Lanes) -> None:
     found = find_meetings(met, numbers, partings)
     for op in turns:
         if isinstance(op, NbarrierWaitOp) and op not in met and not arrival_of(op):
-            raise lanes.refuse(
+            raise refusal(
                 op,
                 "who waits at this named barrier may not have arrived there",
                 "arrive before it in the same loop, in its block or around its branch",
             )
     late = first_out_of_order(found)
     if late is not None and any(each.on_arrival for each in known.values()):
-        raise lanes.refuse(
+        raise refusal(
             late.op,
             "some subgroups come to this named barrier before another, others after "
             "it, and some of them never wait",
@@ -245,7 +246,7 @@ def _check_meetings(lanes: Lanes) -> None:
         )
     apart = first_apart(found) if lanes.device.emulated else None
     if apart is not None and lanes.subgroups > 1:
-        raise lanes.refuse(
+        raise refusal(
             apart.op,
             "subgroups come to this named barrier in different branches: emulation "
             "runs them one after the other, up to a barrier that all come to",
@@ -269,13 +270,13 @@ def _partings(lanes: Lanes) -> Mapping[Operation, Operation]:
 def _check_some(lanes: Lanes, op: Operation, made: NamedBarrier) -> None:
     some = [each for each in lanes.barriers.values() if _is_of_device(lanes, each)]
     if any(each.number == made.number and each != made for each in some):
-        raise lanes.refuse(
+        raise refusal(
             op,
             f"named barrier {made.number} is for another number of subgroups before",
             "give each barrier a number of its own",
         )
     if len({each.number for each in (*some, made)}) > _MOST:
-        raise lanes.refuse(
+        raise refusal(
             op,
             f"a workgroup has no more than {_MOST} named barriers",
             "use a barrier again once all of its subgroups have met",
@@ -306,7 +307,7 @@ def _check_place(lanes: Lanes, op: Operation) -> None:
     for each in around(op, Operation):
         is_in_loop |= isinstance(each, scf.ForOp | scf.WhileOp)
         if is_in_loop and each in partings:
-            raise lanes.refuse(
+            raise refusal(
                 op,
                 "subgroups come to this named barrier in loops of their own: emulation "
                 "runs them one after the other, up to a barrier that all come to",
@@ -347,10 +348,10 @@ def _meet(lanes: Lanes, op: Operation, barrier: NamedBarrier) -> None:
 def _barrier(lanes: Lanes, op: Turn) -> NamedBarrier:
     known = lanes.barriers.get(op.nbarrier)
     if known is None:
-        raise _refuse_carried(lanes, op)
+        raise _refuse_carried(op)
     return known
 
 
-def _refuse_carried(lanes: Lanes, op: Operation) -> Exception:
+def _refuse_carried(op: Operation) -> Exception:
     help_ = "use what `init_nbarrier` gives, in the loop and the branch itself"
-    return lanes.refuse(op, "a loop or a branch cannot carry a named barrier", help_)
+    return refusal(op, "a loop or a branch cannot carry a named barrier", help_)

@@ -344,19 +344,15 @@ class Lanes(Builder):
 
     # Refusing -----------------------------------------------------------------------
 
-    def refuse(self, op: Operation, message: str, help: str) -> XetlError:
-        """Return the error that this operation cannot be lowered to lanes."""
-        return refusal(op, message, help)
-
     def refuse_value(self, value: SSAValue) -> XetlError:
         """Return the error that ``value`` has no distribution over the lanes."""
         owner = value.owner
         op = owner if isinstance(owner, Operation) else self.source
         if not is_vector(value.type):
-            return self.refuse(
+            return refusal(
                 op,
                 f"a loop or a branch cannot carry {value.type}",
                 "carry the offsets, and describe the memory where it is used",
             )
         help_ = "write `vector<hx16xT>`, h 1, 2, 4 or 8: a lane holds a column of it"
-        return self.refuse(op, f"no lane can hold its part of {value.type}", help_)
+        return refusal(op, f"no lane can hold its part of {value.type}", help_)
