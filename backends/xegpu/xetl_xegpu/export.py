@@ -56,7 +56,7 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     described = {
         "format": "SPIR-V, for OpenCL and Level Zero",
         "kernels": [
-            _kernel(kernel, ending, facts, params)
+            _kernel(kernel, ending, params)
             for kernel, ending in zip(facts.kernels, endings)
         ],
         "words": [*words, _READ_ONLY],
@@ -120,10 +120,7 @@ def _taken(kernel: dict[str, Any]) -> str:
 
 
 def _kernel(
-    kernel: KernelFacts,
-    ending: str,
-    facts: CodeFacts,
-    params: list[ArrayParam | ScalarParam],
+    kernel: KernelFacts, ending: str, params: list[ArrayParam | ScalarParam]
 ) -> dict[str, Any]:
     names = [params[each.argument].name for each in kernel.surfaces]
     return {

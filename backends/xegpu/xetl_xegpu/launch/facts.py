@@ -207,21 +207,13 @@ def why_no_surface(
     if is_padded:
         width = max(limits.LEAST_WIDTH, width + -width % limits.WIDTH_STEP)
     if row < 0:  # the kernel computes a pitch
-        pitch = width + -width % limits.LEAST_PITCH + limits.BASE_ALIGNMENT
-        return limits.why_no_blocks(view.address, width, 1, pitch, step=surface.step)
-    leading = [
-        stride
-        for dim, stride in enumerate(strides)
-        if dim not in (row, column) and view.shape[dim] > 1
-    ]
-    return limits.why_no_blocks(
-        view.address,
-        width,
-        view.shape[row],
-        strides[row],
-        tuple(leading),
-        step=surface.step,
-    )
+        rows, pitch = 1, width + -width % limits.LEAST_PITCH + limits.BASE_ALIGNMENT
+    else:
+        rows, pitch = view.shape[row], strides[row]
+    others = set(range(len(strides) if row >= 0 else 0)) - {row, column}
+    leading = tuple(strides[dim] for dim in others if view.shape[dim] > 1)
+    matrix = view.address, width, rows, pitch, leading
+    return limits.why_no_blocks(*matrix, step=surface.step)
 
 
 def words_of(facts: ArgumentFacts, arg: Argument) -> list[Any]:

@@ -161,15 +161,13 @@ def _load(c: Converter, op: xetile.LoadTileOp) -> None:
     rows, columns = type_.shape
     tile, hints = c.tile(op.tile), hints_of(op, READ_HINTS)
     padding = 0 if op.padding is None else splat_value(op.padding) or 0
-    if len(op.results) > 1:
-        _load_several(c, op, tile, padding, hints)
-        return
-    grid = grid_of(rows, columns)
-    special = None if padding else _load_special(c, op, tile, grid, hints)
-    if special is not None:
+    special = None
+    if len(op.results) == 1 and not padding:
+        special = _load_special(c, op, tile, grid_of(rows, columns), hints)
+    if special is None:
+        _load_side_by_side(c, op, tile, padding, hints)
+    else:
         c.set(op.result, special)
-        return
-    c.set_fragments(op.result, _fragments(c, op, tile, grid, padding, hints))
 
 
 def _load_special(
@@ -212,7 +210,7 @@ def _load_special(
     return TransposedLoad(Fragments(shape, tile.matrix.element, parts))
 
 
-def _load_several(
+def _load_side_by_side(
     c: Converter, op: xetile.LoadTileOp, tile: Tile, padding: int | float, hints: Hints
 ) -> None:
     """Load tiles side by side: by one load if each has a multiple of 16 columns."""

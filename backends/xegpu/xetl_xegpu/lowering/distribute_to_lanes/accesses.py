@@ -20,11 +20,11 @@ from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import refusal, remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import limits, simt
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import stored_bytes
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import (
     address_of,
     always,
     as_i64,
-    byte_width,
     memory_of,
     moved,
     space_of,
@@ -102,7 +102,7 @@ def create_nd_tdesc(lanes: Lanes, op: xegpu.CreateNdTdescOp) -> None:
         raise refusal(
             op, "blocks are moved of matrices", "give two sizes and two strides"
         )
-    width = byte_width(type_.element_type)
+    width = stored_bytes(type_.element_type)
     step = None
     if strides[1] != 1:
         step = as_i64(lanes, lanes.times(strides[1], width))
@@ -271,7 +271,7 @@ def _address(
     if places is None:
         help_ = "carry the offsets, and describe the places where they are used"
         raise refusal(op, "a loop or a branch cannot carry this descriptor", help_)
-    width = byte_width(element_type(value.type))
+    width = stored_bytes(element_type(value.type))
     memory = places.memory
     return memory, moved(lanes, memory.address, places.offset, width)
 

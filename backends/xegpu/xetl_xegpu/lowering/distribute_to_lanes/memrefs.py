@@ -8,27 +8,17 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import (
-    Index,
-    constant_index,
-    integer_width,
-    is_memref,
-    memref_type,
-)
+from xetl.dialects.base import Index, constant_index, is_memref, memref_type
 from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile.types import SHARED
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, Memory, bits_of
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import stored_bytes
+from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, Memory
 
 _ALIGNMENT = 64
 """The alignment of allocations in the workgroup's memory, in bytes."""
-
-
-def byte_width(element: Attribute) -> int:
-    """Return the bytes of an element in memory; an i1 takes one."""
-    return 1 if integer_width(element) == 1 else bits_of(element) // 8
 
 
 # Index arithmetic: what is known stays a number -------------------------------------
@@ -77,7 +67,7 @@ def address_of(lanes: Lanes, memory: Memory, indices: Sequence[Index]) -> SSAVal
     offset: Index = 0
     for index, stride in zip(indices, memory.strides):
         offset = lanes.plus(offset, lanes.times(index, stride))
-    return moved(lanes, memory.address, offset, byte_width(memory.element))
+    return moved(lanes, memory.address, offset, stored_bytes(memory.element))
 
 
 def space_of(memory: Memory) -> str:
@@ -127,7 +117,7 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
         raise refusal(op, problem, "allocate in memory space 3, the workgroup's")
     sizes, strides = static_layout(op, type_)
     start = -(-lanes.local_bytes // _ALIGNMENT) * _ALIGNMENT
-    lanes.local_bytes = start + prod(sizes) * byte_width(type_.element_type)
+    lanes.local_bytes = start + prod(sizes) * stored_bytes(type_.element_type)
     base = lanes.insert(simt.LocalBaseOp(offset=start))
     element = type_.element_type
     lanes.memories[op.result] = Memory(base, sizes, strides, element, shared=True)
