@@ -16,17 +16,12 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xetl.dialects.base import MixedList, Value, check, ints_of, is_memref, type_of
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
+from xetl.dialects.upstream.elementwise import bit_width
 
 from .attributes import READ_HINTS, WRITE_HINTS, CachedOp
 from .types import TensorDescType
 
 # Checks -------------------------------------------------------------------------------
-
-
-def bits_of(element: Attribute) -> int:
-    """Return the bits of an element."""
-    assert isinstance(element, builtin.FixedBitwidthType)
-    return element.bitwidth
 
 
 def is_address(type_: Attribute) -> bool:
@@ -36,7 +31,7 @@ def is_address(type_: Attribute) -> bool:
 
 def elements_per_word(element: Attribute) -> int:
     """Return how many elements fit 32 bits; 1 for wider elements."""
-    return max(1, 32 // bits_of(element))
+    return max(1, 32 // bit_width(element))
 
 
 def loaded_type(

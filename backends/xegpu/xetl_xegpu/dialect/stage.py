@@ -12,9 +12,10 @@ from xdsl.ir import Attribute, Operation
 from xetl.devices import DEVICES, Access, Device
 from xetl.dialects.base import ints_of, vector_type
 from xetl.dialects.upstream import gpu
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.transforms.stages import StageSpec, register_stage
 
-from .nd_ops import CreateNdTdescOp, LoadNdOp, PrefetchNdOp, StoreNdOp, bits_of
+from .nd_ops import CreateNdTdescOp, LoadNdOp, PrefetchNdOp, StoreNdOp
 from .types import TensorDescType
 from .value_ops import DpasOp
 
@@ -28,7 +29,7 @@ def why_no_message(op: Operation, device: Device) -> str | None:
         name = "f8" if op.codes else operand_name(a.element_type)
         if str(c.element_type) not in unit.results.get(name, ()):
             return f"`{device.name}` does not multiply {name} to {c.element_type}"
-        fits = depth * bits_of(a.element_type) == unit.depth_bits
+        fits = depth * bit_width(a.element_type) == unit.depth_bits
         if not fits or rows not in unit.rows or columns != unit.columns:
             return f"`{device.name}` has no product of {a} that gives {c}"
         return None
@@ -62,7 +63,7 @@ def _why_no_block(access: Access, tdesc: TensorDescType, device: Device) -> str 
     if len(tdesc.shape) != 2:
         return f"messages move blocks of rank 2, found {tdesc}"
     rows, columns = tdesc.shape
-    known = device.blocks_of(access, bits_of(tdesc.element_type))
+    known = device.blocks_of(access, bit_width(tdesc.element_type))
     if not known.allows((rows, columns)):
         return f"`{device.name}` has no {access} of {tdesc}"
     if tdesc.array_length not in known.counts[columns]:

@@ -16,8 +16,9 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects import base
 from xetl.dialects.operation import XetlOp
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu.dialect.attributes import LayoutAttr, SliceAttr
-from xetl_xegpu.dialect.nd_ops import bits_of, elements_per_word
+from xetl_xegpu.dialect.nd_ops import elements_per_word
 from xetl_xegpu.dialect.types import MemDescType
 from xetl_xegpu.simt.program_ops import RecordOp
 
@@ -153,8 +154,8 @@ class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc", traits=[Pure()]):
         text = "a matrix in shared memory is a static memref, found {}"
         base.check(is_static, text, source)
         assert base.is_memref(source)
-        have = prod(source.get_shape()) * bits_of(source.element_type)
-        wanted = prod(matrix.shape) * bits_of(matrix.element_type)
+        have = prod(source.get_shape()) * bit_width(source.element_type)
+        wanted = prod(matrix.shape) * bit_width(matrix.element_type)
         base.check(have == wanted, f"{source} has {have} bits, the matrix {wanted}")
 
 

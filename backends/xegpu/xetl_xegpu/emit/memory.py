@@ -78,16 +78,11 @@ def hinted(
         return pointer
     if hints not in legal_hints(em.device.name, kind):
         raise InternalError(f"`{em.device.name}` has no {kind} that is {hints}")
-    parts = [
-        em.module.add_metadata(
-            [
-                types.I32(_DECORATIONS[kind]),
-                types.I32(level),
-                types.I32(_WORDS[kind].index(word)),
-            ]
-        )
+    numbers = [
+        (_DECORATIONS[kind], level, _WORDS[kind].index(word))
         for level, word in enumerate(hints)
     ]
+    parts = [em.module.add_metadata([*map(types.I32, each)]) for each in numbers]
     assert isinstance(pointer, types.ll.Instruction)
     pointer.set_metadata(METADATA, em.module.add_metadata(parts))
     return pointer

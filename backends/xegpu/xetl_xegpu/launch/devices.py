@@ -180,14 +180,7 @@ def default_queue() -> Any:
 @cache
 def facts_of(device: Any) -> Device:
     """Return the facts of a device of dpctl."""
-    missing = [
-        name
-        for name, has in (
-            ("f64", device.has_aspect_fp64),
-            ("f16", device.has_aspect_fp16),
-        )
-        if not has
-    ]
+    has = {"f64": device.has_aspect_fp64, "f16": device.has_aspect_fp16}
     target, capabilities = _target_of(device)
     # SYCL counts vector engines.
     cores = max(1, device.max_compute_units // find_device("pvc").speed.engines)
@@ -200,7 +193,7 @@ def facts_of(device: Any) -> Device:
         is_level_zero=device.backend.name == _LEVEL_ZERO,
         reads_host=device.is_cpu or device.has_aspect_usm_system_allocations,
         has_messages=not find_device(target).emulated,
-        lacks=frozenset(missing),
+        lacks=frozenset(name for name in has if not has[name]),
         slm_bytes=device.local_mem_size,
         most_lanes=device.max_work_group_size,
         memory_bytes=device.global_mem_size,

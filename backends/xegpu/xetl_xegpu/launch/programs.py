@@ -35,7 +35,10 @@ def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -
         LaunchError: the driver refuses the program, or its compiler crashes.
     """
     queue = place.queue
-    options = _options(facts, place.device)
+    options = " ".join(FOR_CPUS)
+    if place.device.is_gpu:
+        is_level_zero, is_large = place.device.is_level_zero, facts.is_large
+        options = build_options(is_level_zero=is_level_zero, large_registers=is_large)
     digest = hashlib.sha256(spirv).digest()
     key = (digest, options, queue.sycl_context, queue.sycl_device)
     with _lock.held():
@@ -71,14 +74,6 @@ def _build(spirv: bytes, facts: CodeFacts, place: QueuePlace, options: str) -> A
         device = place.device
         driver = device.driver if device.is_gpu else None
         raise failures.not_compiled(device.name, facts.name, driver) from None
-
-
-def _options(facts: CodeFacts, device: Device) -> str:
-    if not device.is_gpu:
-        return " ".join(FOR_CPUS)
-    return build_options(
-        is_level_zero=device.is_level_zero, large_registers=facts.is_large
-    )
 
 
 def check_fits(facts: CodeFacts, device: Device) -> None:

@@ -89,13 +89,8 @@ def _impossible(reason: str) -> LaunchError:
 
 def _mirror() -> str:
     """Return the address from which this machine gets packages of Debian."""
-    asked = [
-        "apt-get",
-        "indextargets",
-        "--format",
-        "$(REPO_URI)",
-        "Created-By: Packages",
-    ]
+    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
+    asked += ["Created-By: Packages"]
     found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     mirrors = [line.rstrip("/") for line in found.splitlines()]
     chosen = [mirror for mirror in mirrors if mirror.endswith("/debian")]

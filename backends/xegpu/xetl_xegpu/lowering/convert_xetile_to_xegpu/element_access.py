@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import IndexType, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.dialects.base import Index, integer_width, known, vector_type
 from xetl.dialects.literals import splat_value
@@ -93,13 +93,6 @@ def _scatter(c: Converter, op: StoreScatterOp) -> None:
 # Atomics ----------------------------------------------------------------------------
 
 
-def _kind_name(kind: str, element: Attribute) -> str:
-    """Return MLIR's name of a kind; for i1 the bitwise kind, on bytes of 0 or 1."""
-    if integer_width(element) == 1 and kind != "assign":
-        kind = ON_INTEGERS[kind].on_bits
-    return atomic_name(kind, element)
-
-
 def atomic_line(
     c: Converter,
     kind: str,
@@ -113,7 +106,9 @@ def atomic_line(
     encoding = xegpu.ScatterTdescAttr(memory_space=space)
     type_ = xegpu.TensorDescType((LANES,), element, encoding)
     places = c.emit.insert(xegpu.CreateTdescOp(access.base, access.offsets, type_))
-    name, mask = _kind_name(kind, access.element), all_lanes(c, access.mask)
+    if integer_width(access.element) == 1 and kind != "assign":
+        kind = ON_INTEGERS[kind].on_bits  # an i1 is a byte of 0 or 1
+    name, mask = atomic_name(kind, access.element), all_lanes(c, access.mask)
     if expected is not None:
         expected = to_memory(c, expected)
     update = xegpu.AtomicRmwOp(places, mask, to_memory(c, value), expected, kind=name)

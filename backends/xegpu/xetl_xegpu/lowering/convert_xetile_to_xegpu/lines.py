@@ -186,8 +186,8 @@ def first_lanes(c: Converter, count: int) -> SSAValue | None:
     """Return a mask of the first ``count`` lanes. None: all of them."""
     if count >= LANES:
         return None
-    lanes, type_ = c.lane_ids(), vector_of(i32, LANES)
-    end = c.emit.constant(count, type_)
+    type_ = vector_of(i32, LANES)
+    end, lanes = c.emit.constant(count, type_), c.lane_ids()
     short = c.emit.shared("lanes32", [lanes], lambda: arith.IndexCastOp(lanes, type_))
     return c.emit.compare("ult", short, end)
 

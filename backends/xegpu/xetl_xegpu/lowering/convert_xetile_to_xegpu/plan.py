@@ -82,16 +82,13 @@ def tile_origins(value: SSAValue) -> set[xetile.InitTileOp]:
             waiting += joined
         elif isinstance(each.owner, xetile.UpdateTileOffsetOp):
             waiting += [each.owner.tile]
-        elif isinstance(each.owner, xetile.InitTileOp) and not _is_dead(each.owner):
-            found.add(each.owner)
+        elif isinstance(each.owner, xetile.InitTileOp):
+            source = each.owner.source
+            # No path of the program reads a tile at address 0.
+            is_address = isinstance(source.type, IntegerType)
+            if not (is_address and base.constant_index(source) == 0):
+                found.add(each.owner)
     return found
-
-
-def _is_dead(op: xetile.InitTileOp) -> bool:
-    """Whether a tile is at address 0: no path of the program reads it."""
-    return (
-        isinstance(op.source.type, IntegerType) and base.constant_index(op.source) == 0
-    )
 
 
 def stays(value: BlockArgument, dim: int) -> bool:

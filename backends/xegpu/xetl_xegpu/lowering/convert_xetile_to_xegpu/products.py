@@ -95,19 +95,12 @@ def _batch(c: Converter, op: vector.ContractOp) -> None:
     found: list[Elements] = []
     for matrices in zip(*map(elements_of, sides)):
         pairs = zip(sides, matrices)
-        some = [rearranged(c, side.element, matrix) for side, matrix in pairs]
-        found.append(elements_of(_multiplied(c, *some)))
+        a, b, addend = (rearranged(c, side.element, one) for side, one in pairs)
+        product = Product(a, b, addend.grid, a.grid.columns, False, False)
+        kind = plan.kind_of_types(a.element, addend.element)
+        parts = _product(c, product, kind, addend.parts, addend.element)
+        found.append(elements_of(Fragments(addend.shape, addend.element, parts)))
     give(c, op.result, np.stack(found))
-
-
-def _multiplied(
-    c: Converter, a: Fragments, b: Fragments, addend: Fragments
-) -> Fragments:
-    """Return ``a @ b + addend`` of matrices, signed, in the precision of the types."""
-    product = Product(a, b, addend.grid, a.grid.columns, False, False)
-    kind = plan.kind_of_types(a.element, addend.element)
-    parts = _product(c, product, kind, addend.parts, addend.element)
-    return Fragments(addend.shape, addend.element, parts)
 
 
 def _product(

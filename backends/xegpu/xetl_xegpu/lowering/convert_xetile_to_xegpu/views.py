@@ -6,6 +6,7 @@ a view has both: its own start, and the origin of its memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -71,10 +72,9 @@ def _bind_argument(c: Converter, argument: SSAValue) -> None:
     type_ = memref_type(argument)
     shape, strides = type_.get_shape(), strides_of(type_) or []
     rank = len(shape)
-    metadata: memref.ExtractStridedMetadataOp | None = None
+    results: Sequence[SSAValue] = ()
     if builtin.DYNAMIC_INDEX in shape or None in strides:
-        metadata = c.emit.add(memref.ExtractStridedMetadataOp(argument))
-    results = [] if metadata is None else list(metadata.results[2:])
+        results = c.emit.add(memref.ExtractStridedMetadataOp(argument)).results[2:]
     sizes = tuple(
         results[dim] if size == builtin.DYNAMIC_INDEX else size
         for dim, size in enumerate(shape)

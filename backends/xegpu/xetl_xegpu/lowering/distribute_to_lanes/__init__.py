@@ -34,7 +34,8 @@ from xdsl.rewriter import Rewriter
 
 from xetl.devices import Device, find_device
 from xetl.dialects.base import Index, ints_of, is_integer_attr, is_memref, memref_type
-from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.kernel_attributes import SHARED
+from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream import xegpu as hints
 from xetl.ir.builder import Pass
@@ -50,7 +51,6 @@ from xetl_xegpu.lowering.distribute_to_lanes import (
     named_barriers,
     shuffles,
 )
-from xetl_xegpu.lowering.distribute_to_lanes.memrefs import is_shared
 from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Lanes, Memory
 
 _Rule = Callable[[Lanes, Any], object]
@@ -240,7 +240,7 @@ def _argument(lanes: Lanes, argument: SSAValue) -> None:
         return
     type_ = memref_type(argument)
     layout, strides = type_.layout, strides_of(type_)
-    if is_shared(type_) or strides is None:
+    if memory_space_of(type_) == SHARED or strides is None:
         problem = f"the host cannot pass an argument of type {type_}"
         raise refusal(lanes.source, problem, "take global memory that has strides")
     address = _next(lanes, builtin.i64)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypedDict
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, element_type, shape_of
@@ -23,7 +23,6 @@ from xetl_xegpu import limits, simt
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import stored_bytes
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import (
     address_of,
-    always,
     as_i64,
     memory_of,
     moved,
@@ -345,10 +344,10 @@ def load_matrix(lanes: Lanes, op: xegpu.LoadMatrixOp) -> None:
     """Load a block of a matrix row by row."""
     memory, addresses = _addresses(lanes, op, op.value)
     layout = lanes.layout(op.value)
-    fill = lanes.constant(0, layout.element)
+    fill, always = lanes.constant(0, layout.element), lanes.constant(1, i1)
     space = space_of(memory)
     rows = [
-        lanes.insert(simt.LoadOp(address, always(lanes), fill, space=space))
+        lanes.insert(simt.LoadOp(address, always, fill, space=space))
         for address in addresses
     ]
     lanes.hold(op.value, *recut(lanes, rows, layout.lengths))
@@ -357,7 +356,7 @@ def load_matrix(lanes: Lanes, op: xegpu.LoadMatrixOp) -> None:
 def store_matrix(lanes: Lanes, op: xegpu.StoreMatrixOp) -> None:
     """Store a block row by row. The first lane stores what all lanes hold."""
     memory, addresses = _addresses(lanes, op, op.value)
-    mask = always(lanes)
+    mask = lanes.constant(1, i1)
     if lanes.layout(op.value).spread is Distribution.SAME:
         mask = lanes.is_first
     rows = elements_of(lanes, lanes.pieces(op.value))

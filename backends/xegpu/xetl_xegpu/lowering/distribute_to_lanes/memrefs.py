@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i1, i32, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import Index, constant_index, is_memref, memref_type
@@ -75,11 +75,6 @@ def space_of(memory: Memory) -> str:
     return "local" if memory.shared else "global"
 
 
-def always(lanes: Lanes) -> SSAValue:
-    """Return the mask that is always true."""
-    return lanes.constant(1, i1)
-
-
 def memory_of(lanes: Lanes, op: Operation, base: SSAValue) -> Memory:
     """Return the memory of ``base``, a memref or an address."""
     if base in lanes.memories:
@@ -91,11 +86,6 @@ def memory_of(lanes: Lanes, op: Operation, base: SSAValue) -> Memory:
 
 
 # Operations of `memref` -------------------------------------------------------------
-
-
-def is_shared(type_: MemRefType[Attribute]) -> bool:
-    """Whether memory of this type is the workgroup's."""
-    return memory_space_of(type_) == SHARED
 
 
 def static_layout(
@@ -112,7 +102,7 @@ def static_layout(
 def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
     """Allocate in the workgroup's memory."""
     type_ = memref_type(op.result)
-    if not is_shared(type_):
+    if memory_space_of(type_) != SHARED:
         problem = "a kernel cannot allocate global memory"
         raise refusal(op, problem, "allocate in memory space 3, the workgroup's")
     sizes, strides = static_layout(op, type_)

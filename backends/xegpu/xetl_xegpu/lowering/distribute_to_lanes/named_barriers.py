@@ -226,7 +226,12 @@ def _check_meetings(lanes: Lanes) -> None:
     """Refuse barriers that would deadlock, or would not meet on an emulated GPU."""
     known, partings = lanes.barriers, _partings(lanes)
     turns = [op for op in lanes.source.walk() if isinstance(op, Turn)]
-    met = [op for op in turns if _is_meeting(op, known[op.nbarrier])]
+    # Subgroups meet where they wait, or where they arrive.
+    met = [
+        op
+        for op in turns
+        if isinstance(op, NbarrierArriveOp) == known[op.nbarrier].on_arrival
+    ]
     numbers = {value: each.number for value, each in known.items()}
     found = find_meetings(met, numbers, partings)
     for op in turns:
@@ -253,11 +258,6 @@ def _check_meetings(lanes: Lanes) -> None:
             "write both sides as one `scf.if` with an else, or use a GPU (target pvc "
             "or bmg)",
         )
-
-
-def _is_meeting(op: Turn, barrier: NamedBarrier) -> bool:
-    """Whether subgroups meet at an operation, a wait or an arrival."""
-    return isinstance(op, NbarrierArriveOp) == barrier.on_arrival
 
 
 def _partings(lanes: Lanes) -> Mapping[Operation, Operation]:
