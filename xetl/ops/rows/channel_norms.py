@@ -5,7 +5,8 @@ Source: Wu and He, arXiv 1803.08494; Ioffe and Szegedy, arXiv 1502.03167.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from xetl.ops.calling.declarations import (
     Step,
     along_view,
     result,
+    temporary,
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
@@ -41,6 +43,7 @@ from xetl.ops.calling.views import (
 from xetl.ops.rows import channel_norm_kernels as kernels
 from xetl.ops.rows.grouped_columns import group_steps
 from xetl.ops.rows.normalization import norm_backward, norm_rows
+from xetl.ops.rows.reductions import add_all
 
 _NARROW = 64
 """Columns of a piece with two sums for each column."""
@@ -133,8 +136,8 @@ def group_norm_backward(
     num_groups: int,
     eps: float,
 ) -> Any:
-    """The gradient of the input, and each sample's part of those of weight and bias."""
-    acc, parts = SUMS[input.dtype], input.shape[:2]
+    """The gradients of input, weight and bias."""
+    acc = SUMS[input.dtype]
     order = _channels_last(input, _FEW)
 
     def steps(made: Any) -> Any:
@@ -155,8 +158,36 @@ def group_norm_backward(
         step = Step(launch, (g, x, x, weight, *made), (eps,))
         return [*moves, *more, step]
 
-    by_input = Operand("out", input.shape, input.dtype, order=order)
-    return Call((by_input, result(parts, acc), result(parts, acc)), steps)
+    return _gradients(input, weight, order, input.shape[0], steps)
+
+
+def _gradients(
+    x: Operand,
+    weight: Operand | None,
+    order: tuple[int, ...] | None,
+    count: int,
+    steps: Callable[[Sequence[Operand]], Sequence[Step]],
+) -> Call:
+    """Return the call whose results are the gradients of input, weight and bias.
+
+    Args:
+        x: the input.
+        weight: (channels,). Without it, the last two have the dtype of the sums.
+        order: of the dimensions of the first result.
+        count: the parts of the gradients of weight and bias.
+        steps: the launches that write the first gradient, and the parts of the others,
+            (count, channels).
+    """
+    channels, acc = x.shape[1:2], SUMS[x.dtype]
+    other = result(channels, acc if weight is None else weight.dtype)
+
+    def all_steps(made: Sequence[Operand]) -> Sequence[Step]:
+        parts = [temporary((count, *channels), acc) for _ in "ab"]
+        sums = (add_all(part, to, 1.0, 0) for part, to in zip(parts, made[1:]))
+        return [*steps([made[0], *parts]), *chain.from_iterable(sums)]
+
+    by_input = Operand("out", x.shape, x.dtype, order=order)
+    return Call((by_input, other, other), all_steps)
 
 
 def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
@@ -173,18 +204,16 @@ def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     if x.numel():
         found: Any = group_norm_backward(grad, x, weight, groups, eps)
     else:
-        found = grad, *[grad.new_zeros(x.shape[:2])] * 2
-    return _summed(context, weight, found)
+        found = grad, *[grad.new_zeros(x.shape[1])] * 2
+    return _named(context, found)
 
 
-def _summed(context: Context, weight: Any, found: Any) -> Mapping[str, Any]:
-    """Return the gradients by name; sum the parts of those of weight and bias."""
-    named = {"input": found[0]}
-    if context.needs("weight"):
-        named["weight"] = found[1].sum(0).to(weight.dtype)
+def _named(context: Context, found: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the gradients by name."""
+    by_input, by_weight, by_bias = found
     if context.needs("bias"):
-        named["bias"] = found[2].sum(0).to(context.dtype_of("bias"))
-    return named
+        by_bias = by_bias.to(context.dtype_of("bias"))
+    return {"input": by_input, "weight": by_weight, "bias": by_bias}
 
 
 @function(backward=_group_backward, saves=["input", "weight"])
@@ -250,15 +279,15 @@ def batch_norm_backward(
     weight: ArrayLike | None,
     eps: float,
 ) -> Any:
-    """The gradient of the input, and parts of those of weight and bias.
+    """The gradients of input, weight and bias.
 
-    A part is the sum over one sample, or over some rows if channels are columns.
+    The last two are summed in parts: over one sample, or over some rows if channels are
+    columns.
     """
     acc, (samples, channels) = SUMS[input.dtype], input.shape[:2]
     order, n = _channels_last(input, _FEW), size_of(input.shape[2:])
     is_columns = n == 1 or order is not None
-    parts = (cdiv(samples * n, _ROWS) if is_columns else samples), channels
-    by_others = result(parts, acc), result(parts, acc)
+    parts = cdiv(samples * n, _ROWS) if is_columns else samples
 
     def steps(made: Any) -> Any:
         whole, dims = _whole(input, is_columns)
@@ -270,25 +299,24 @@ def batch_norm_backward(
         if is_columns:
             width = min(_WIDE, width)
             kernel, constants = kernels.batch_norm_backward_columns, (acc, _ROWS, width)
-            grid = (cdiv(channels, width), parts[0], 1)
+            grid = (cdiv(channels, width), parts, 1)
         launch = Launch(kernel, views, (), grid, constants)
         given = g, x, running_mean, running_var, weight
         return [*first, *then, Step(launch, (*given, *made), (eps,))]
 
-    by_input = Operand("out", input.shape, input.dtype, order=order)
-    return Call((by_input, *by_others), steps)
+    return _gradients(input, weight, order, parts, steps)
 
 
 def _batch_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, mean, variance, weight = context.saved
     eps = float(context["eps"])
     if not x.numel():
-        return _summed(context, weight, (grad, *[grad.new_zeros(1, x.shape[1])] * 2))
+        return _named(context, (grad, *[grad.new_zeros(x.shape[1])] * 2))
     if not (context.needs("weight") or context.needs("bias")):
         zeros = mean * 0
         return {"input": batch_norm(grad, zeros, variance, weight, None, eps=eps)}
     found: Any = batch_norm_backward(grad, x, mean, variance, weight, eps)
-    return _summed(context, weight, found)
+    return _named(context, found)
 
 
 @function(

@@ -148,9 +148,14 @@ def _steps(
     return _in_parts(x, to, what.columns, views, (kind, first, acc), factor, width)
 
 
-def add_all(x: Operand, to: Operand, factor: float) -> Sequence[Step]:
-    """Return the launches that sum all elements in the dtype of ``x``, times factor."""
-    return _steps(x, to, reduced("", x, None, False), ("add", x.dtype), factor)
+def add_all(
+    x: Operand, to: Operand, factor: float, dim: int | None = None
+) -> Sequence[Step]:
+    """Return the launches that sum in the dtype of ``x``, times factor.
+
+    They sum all elements, or those along a dimension.
+    """
+    return _steps(x, to, reduced("", x, dim, False), ("add", x.dtype), factor)
 
 
 def _by_dims(
