@@ -8,7 +8,7 @@ from itertools import product
 from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.calling.declarations import SUMS, Operand
-from xetl.ops.calling.views import array_of, size_of, width_of
+from xetl.ops.calling.views import array_of, size_of
 from xetl.ops.products.plans import smallest
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
@@ -139,7 +139,7 @@ def whole_gradient_blocks(
     if backend.name == DEVICE_BACKEND or not keys or query.dtype is bf16:
         return None
     half = backend.private_cache(choose_target(backend)) // (2 * acc.bits // 8)
-    width = width_of(keys)
+    width = cdiv(keys, _KEYS[0]) * _KEYS[0]
     most = half // (2 * width)
     if width * (query.shape[-1] + value.shape[-1]) > half or most < _LEAST_WHOLE:
         return None

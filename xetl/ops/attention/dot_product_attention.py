@@ -135,20 +135,21 @@ def attention_gradients(
     share = size_of(query.shape[:-2]) // max(b, 1)
     # Where the place of a query does not count, those of all heads are one matrix.
     is_alike = q_starts is None and tuple(window) == _ALL and not dropout_p
-    is_plain = is_alike and attn_mask is None
     if is_alike and (attn_mask is None or attn_mask.ndim > 2):
         share, s = 1, share * s
+    may_be_whole = is_alike and share == 1
 
     flat: View = lambda x: x.reshape(b, *x.shape[-2:])
     rows: View = lambda x: x.reshape(b * share, s, x.shape[-1])
 
     def steps(made: Any) -> Any:
-        whole = whole_gradient_blocks(query, value, t) if is_plain else None
+        seen: View = lambda x: x if x.ndim == 2 else x.reshape(b * share, s, t)
+        whole = whole_gradient_blocks(query, value, t) if may_be_whole else None
         if whole is not None:
-            views = [rows, flat, flat, rows, rows, rows, flat, flat]
+            views = [rows, flat, flat, seen, rows, rows, rows, flat, flat]
             constants = (t < whole[1], acc, *whole, d, e)
             launch = Launch(whole_backward, views, (), (b, 1, 1), constants)
-            arrays = (query, key, value, result, grad, *made)
+            arrays = (query, key, value, attn_mask, result, grad, *made)
             return [Step(launch, arrays, (scale * _LOG2_E, scale))]
         kept = temporary((b * share, s, 2), acc)
         by_q = made[0] if acc == query.dtype else temporary(query.shape, acc)
@@ -162,7 +163,6 @@ def attention_gradients(
         constants = (b, share, left, right, mul, acc, *blocks, d, e)
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
         grid = (sequences, 1, 1)
-        seen: View = lambda x: x if x.ndim == 2 else rows(x)
         views = [rows, flat, flat, seen, rows, rows, *[None] * 4, rows, flat, flat]
         launch = Launch(attention_backward, views, (), grid, constants)
         first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))

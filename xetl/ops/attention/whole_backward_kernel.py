@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.matrices import put, take
-from xetl.xetile import Array, constexpr
+from xetl.ops.matrices import matrix, put, take
+from xetl.ops.rows.softmaxes import LOG2_E
+from xetl.xetile import Array, Vector, constexpr
+
+
+@xetile.function
+def with_bias(power: Vector, bias: Array, m: int) -> Vector:
+    """Return (keys, queries) plus the bias (queries, keys) from query m on."""
+    shape = (power.shape[1], power.shape[0])
+    added = xetile.load_tile(xetile.init_tile(bias, [m, 0], shape))
+    if bias.dtype == xetile.i1:
+        seen = xetile.where(added, 1.0, 0.0).to(power.dtype).T
+        return xetile.where(seen > 0, power, -xetile.inf)
+    return power + added.to(power.dtype).T * LOG2_E
 
 
 @xetile.kernel
@@ -12,6 +24,7 @@ def whole_backward(
     q: Array,
     k: Array,
     v: Array,
+    bias: Array | None,
     out: Array,
     grad: Array,
     by_q: Array,
@@ -26,7 +39,7 @@ def whole_backward(
     D: constexpr,
     E: constexpr,
 ) -> None:
-    """The gradients that `attention_backward` computes, without masks and dropout.
+    """The gradients that `attention_backward` computes, without windows and dropout.
 
     A block has all scores of its queries, so their exponentials are divided by the sum,
     and scores are computed once. They are (keys, queries): then no scores have to be
@@ -36,6 +49,7 @@ def whole_backward(
         q: (b, s, D).
         k: (b, t, D); t is ``BN`` at most.
         v: (b, t, E).
+        bias: see `attention`; (b, s, t) or (s, t).
         out: (b, s, E), the result.
         grad: (b, s, E), the gradient of the result.
         by_q: (b, s, D).
@@ -56,6 +70,8 @@ def whole_backward(
         g = take(grads, [m, 0], (BM, E), ACC)
         y = take(results, [m, 0], (BM, E), ACC)
         power = xetile.tile_mma(keys, rows.T) * factor
+        if bias is not None:
+            power = with_bias(power, matrix(bias, h), m)
         if CUT:
             power = xetile.where(seen, power, -xetile.inf)
         largest = power.max(0, keepdims=True)
