@@ -16,7 +16,7 @@ from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers, Shape
-from xetl.ops.calling.views import array_of, size_of, sums_of, width_of
+from xetl.ops.calling.views import LEAST, array_of, size_of, sums_of, width_of
 from xetl.ops.convolution.geometry import Geometry, Pair
 from xetl.ops.convolution.kernels import shifted, turned
 
@@ -154,7 +154,8 @@ def find_windows(
     # Windows of one row read only every stride-th row.
     sees_all = any(g.taps[0] > 1 or g.first[0] for g in parts)
     apart = 1 if sees_all else parts[0].stride[0]
-    rows = cdiv(rows, apart)
+    # Whole vectors of columns are transposed in registers, others one by one.
+    rows, across = cdiv(rows, apart), cdiv(across, LEAST) * LEAST
     found = [
         _windows(g, (images * rows, rows, across, channels), i, apart)
         for i, g in zip(at, parts)
