@@ -32,6 +32,7 @@ from xetl.ops.convolution.windows import (
     turn,
 )
 from xetl.ops.products.product_steps import Seen, each_row, multiply
+from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
 
 MOST_PIXELS = 128
@@ -286,7 +287,7 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     """Return the rows of a program of `direct`, or 0 if it should not be used.
 
     Products have the channels of the result in vectors. From two vectors on they are
-    faster, if the sums have enough terms.
+    faster, from one on if they multiply 16 bits, if the sums have enough terms.
 
     Args:
         x: the input.
@@ -295,7 +296,8 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     """
     inner, outer = channels
     item = sums_of(x.dtype).bits // 8
-    if outer > vectors_of(x)[1] and not _has_few_taps(x, g, inner):
+    most = vectors_of(x)[1] - _multiplies_pairs(x)
+    if outer > most and not _has_few_taps(x, g, inner):
         return 0
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = inner * g.stride[0] * g.stride[1] * item
@@ -304,6 +306,13 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     step, _ = tile_of(x, g, outer)
     rows = max(0, min(MOST_ROWS, room)) // step * step
     return rows and cdiv(evenly(g.result[0], rows), step) * step
+
+
+def _multiplies_pairs(x: Operand) -> bool:
+    """Return whether products multiply two elements of 16 bits in a lane."""
+    backend = choose_backend(values=[array_of(x)])
+    name, _ = backend.products(choose_target(backend), x.dtype.name)
+    return x.dtype.itemsize == 2 and name == x.dtype.name
 
 
 def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
