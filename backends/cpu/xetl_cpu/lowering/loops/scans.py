@@ -157,7 +157,8 @@ def _lower(state: State, scan: _Scan, dim: int) -> None:
         for source, buffer in zip(scan.sources, to):
             write(state, source, buffer, op)
     elif is_row:
-        _along_rows(state, scan, to, (rows, cols) if dim == 1 else (1, rows))
+        extents = (rows, cols) if dim == 1 else (1, rows)
+        _along_rows(state.for_columns(extents[1]), scan, to, extents)
     else:
         _down_columns(state, scan, to, (rows, cols))
     state.buffers.update(zip(scan.results, to))
@@ -181,6 +182,9 @@ def _along_rows(
             few = lane_mask(ev.nest.places[0], hidden, lanes)
             values = scan.joined(ev, at, few, before, values)
             step *= 2
+        if extents[1] <= lanes:  # there is no other vector
+            scan.put(ev, values, to, at)
+            return list(carried)
         last = [lanes - 1] * lanes
         totals = [build.insert(vector.ShuffleOp(v, v, mask=last)) for v in values]
         first = build.compare("eq", ev.nest.inner, 0)
