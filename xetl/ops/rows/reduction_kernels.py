@@ -310,16 +310,17 @@ def cumsum_rows(
     REVERSE: constexpr,
     IS_LONG: constexpr,
     ACC: constexpr,
+    ROWS: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """``out[i] = x[0] + ... + x[i]`` in each row, or ``x[i] + ... + x[n - 1]``.
 
     A long row is summed in pieces; each begins with the sum of the pieces before it.
     """
-    row, number = xetile.program_id(0), xetile.program_id(1)
+    row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source, to = matrix(x, number), matrix(out, number)
     if not IS_LONG:
-        v = take(source, [row, 0], (1, WIDTH), ACC)
+        v = take(source, [row, 0], (ROWS, WIDTH), ACC)
         put(xetile.cumsum(v, 1, reverse=REVERSE), to, [row, 0])
         return
     pieces = xetile.cdiv(source.shape[1], WIDTH)

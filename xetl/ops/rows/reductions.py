@@ -42,9 +42,11 @@ from xetl.ops.calling.views import (
     piece_width,
     row_view,
     rows,
+    rows_at_once,
     side_by_side,
     size_of,
     sums_of,
+    vectors_of,
     width_of,
 )
 from xetl.ops.rows.reduction_kernels import (
@@ -76,9 +78,8 @@ _PIECE = 1024
 _COLUMN_ROWS = 16
 """The most rows of a tile if columns are reduced."""
 _NARROW = 8
-"""The most columns of rows whose running sums are computed together, by as many
-additions to each element [measured: Zen 5, f32, 3 columns 4.8 ns a row, then 0.7; 12:
-4.8, then 5.4]."""
+"""The most columns of rows, shorter than a vector, that get as many additions to each
+element [measured: Zen 5, f32, 3 columns 4.8 ns a row, then 0.7; 12: 4.8, then 5.4]."""
 _PART = 256
 """Rows of a part of long columns."""
 _PROGRAM = 1 << 20
@@ -469,16 +470,18 @@ def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
     def steps(made: Sequence[Operand]) -> list[Step]:
         if dim < x.ndim - 1:
             return [columns(cumsum_columns, (x, *made), dim, (reverse, acc))]
-        n = columns_of(x.shape, dim)
-        both = array_of(x), array_of(made[0])
-        if n <= _NARROW and all(each.flags.c_contiguous for each in both):
-            how, width = (reverse, acc, n), n * LEAST
+        n, (_, lanes) = columns_of(x.shape, dim), vectors_of(made[0])
+        both, some, width = (array_of(x), array_of(made[0])), 1, n * LEAST
+        if n <= min(_NARROW, lanes - 1) and all(y.flags.c_contiguous for y in both):
             grid = (cdiv(size_of(x.shape), width), 1, 1)
-            views = as_line, as_line
-            launch = Launch(cumsum_narrow_rows, views, (), grid, (*how, width))
-            return [Step(launch, (x, *made))]
-        constants = (reverse, n > WIDEST, acc, min(width_of(n), WIDEST))
-        return [rows(cumsum_rows, (x, *made), (view, view), constants)]
+            how = (as_line, as_line), (), grid, (reverse, acc, n, width)
+            return [Step(Launch(cumsum_narrow_rows, *how), (x, *made))]
+        width = min(width_of(n), WIDEST)
+        if width == LEAST:  # rows of one vector
+            some = rows_at_once(x, view(both[0]).shape[-2], width)
+            width = width if some == 1 else min(width, 1 << (n - 1).bit_length())
+        given = (x, *made), (view, view), (reverse, n > WIDEST, acc, some, width)
+        return [rows(cumsum_rows, *given, rows_of_program=some)]
 
     return Call((result(x.shape, wanted),), steps)
 
