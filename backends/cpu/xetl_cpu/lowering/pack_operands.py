@@ -58,6 +58,7 @@ from xetl_cpu.lowering.packing.panels import (
     Packing,
     emit_packing,
     measure,
+    pays_before,
     read_packed,
     reserve,
     reserve_first,
@@ -212,6 +213,8 @@ def group_size(
     taken: Index = 1
     for packing in [one for one in packings if one.shared is None]:
         size = build.times(packing.elements(build), packing.blocking.compute_bytes)
+        is_packed = pays_before(packing, build)
+        size = size if is_packed is None else build.select(is_packed, size, 0)
         taken = build.plus(taken, size)
     extents = enumerate(loop.upper_bounds)
     programs = build.product(each for other, each in extents if other != axis)

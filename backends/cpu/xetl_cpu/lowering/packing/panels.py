@@ -193,9 +193,7 @@ def reserve(packing: Packing, matrices: Index, most_by_thread: int) -> None:
         packing.by_thread = is_better = pays_by_thread(packing, is_small, build)
         of_threads = build.times(build.insert(dialect.ThreadCountOp()), each)
         own_size = build.select(is_better, of_threads, size)
-    is_alone = plan.may_be_brought() or plan.trips() is not None
-    is_alone |= plan.step is None and plan.is_of_program(packing.loop)
-    is_wanted = _many_share(packing, build) if is_alone else None
+    is_wanted = pays_before(packing, build)
     argument = plan.argument() if plan.may_be_brought() else None
     if argument is None:
         packing.is_missing = packing.is_there = is_own = is_wanted
@@ -253,6 +251,14 @@ def _memory_type(packing: Packing) -> MemRefType:
     return MemRefType(
         dialect.element_attribute(packing.blocking.compute), [DYNAMIC_INDEX]
     )
+
+
+def pays_before(packing: Packing, build: Builder) -> SSAValue | None:
+    """Return whether packing before the programs pays; None: always."""
+    plan = packing.plan
+    is_alone = plan.may_be_brought() or plan.trips() is not None
+    is_alone |= plan.step is None and plan.is_of_program(packing.loop)
+    return _many_share(packing, build) if is_alone else None
 
 
 def _many_share(packing: Packing, build: Builder) -> SSAValue:
