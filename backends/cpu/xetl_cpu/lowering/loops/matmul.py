@@ -132,9 +132,14 @@ class _Product:
         multiply_in_place(build, self.op, self.a, self.b, self.extents, result)
         if self.to is not None:  # a product of no steps stores them
             repeat_last_row(build, self.blocking, result, self.extents)
-            rest = replace(self, extents=(rows, 0, cols), starts=False, lies=None)
-            chunk, zero = rest._chunk(build, build.index(0), 1, None), build.index(0)
-            chunk.multiply_columns([result.memref, zero, zero], chunk.in_place(build))
+            rest = replace(self, extents=(rows, 0, cols), starts=False)
+            chunk = rest._chunk(build, build.index(0), 1, None)
+            panels = [build.index(0), build.index(0), *self._no_gaps(build)]
+            chunk.multiply_columns([result.memref, *panels], chunk.in_place(build))
+
+    def _no_gaps(self, build: Builder) -> list[SSAValue]:
+        """Return the distance of rows of packed panels, if others may be in place."""
+        return [] if self.lies is None else [build.index(self.blocking.nr)]
 
     def emit(self, build: Builder, is_own: SSAValue | None) -> None:
         """Emit the product by blocks of rows if A is copied, or as one block.
@@ -375,10 +380,6 @@ class _Chunk(_Product):
             ways = (self._packed_b, self._b_in_place)
             ready = partial(either, condition=is_packed, ways=ways, type_=type_)
         return either(self.build, self.is_own, (self._pack_b, ready), type_)
-
-    def _no_gaps(self, build: Builder) -> list[SSAValue]:
-        """Return the distance of rows of packed panels, if others may be in place."""
-        return [] if self.lies is None else [build.index(self.blocking.nr)]
 
     def _b_in_place(self, build: Builder) -> list[SSAValue]:
         """Return this chunk of B where it is; see `lies_near`."""
