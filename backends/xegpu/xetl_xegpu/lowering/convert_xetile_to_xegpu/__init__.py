@@ -34,7 +34,9 @@ from xetl.ir.builder import Pass
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.stage import set_launch_facts
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import (
+from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
+
+from . import (
     control,
     element_access,
     elementwise,
@@ -45,15 +47,10 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu import (
     vector_parts,
     views,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
-    Converter,
-    Rule,
-    nothing,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import LANES
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.kept_memory import kept_memory
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import Plan
-from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
+from .conversion import Converter, Rule, nothing
+from .fragments import LANES
+from .kept_memory import kept_memory
+from .plan import Plan
 
 
 def _number(find: Callable[[Converter, Any], Index]) -> Rule:

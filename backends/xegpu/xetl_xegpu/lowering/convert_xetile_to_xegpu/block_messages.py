@@ -13,9 +13,10 @@ from xetl.devices import Access
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu import dialect as xegpu
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import lines, surfaces, views
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+
+from . import lines, surfaces, views
+from .conversion import Converter
+from .fragments import (
     LANES,
     Fragments,
     Grid,

@@ -27,8 +27,9 @@ from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.conversion import Carried, convert_for, convert_if, convert_while
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import conversion, views
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+
+from . import conversion, views
+from .fragments import (
     Fragments,
     Lowered,
     Matrix,
@@ -41,9 +42,9 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     grid_for,
     vector_of,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import stays, tile_origins
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import joined, parted
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.tiles import described
+from .plan import stays, tile_origins
+from .rearranging import joined, parted
+from .tiles import described
 
 _INDEX = IndexType()
 

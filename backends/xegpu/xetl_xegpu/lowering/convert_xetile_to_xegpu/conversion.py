@@ -32,7 +32,8 @@ from xetl.dialects.xetile import TileType
 from xetl.ir.builder import Builder
 from xetl.ir.conversion import Carried
 from xetl.transforms.diagnostics import refusal
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+
+from .fragments import (
     LANES,
     Fragments,
     Lowered,
@@ -44,7 +45,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     grid_for,
     vector_of,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import Plan
+from .plan import Plan
 
 
 class _Scope(NamedTuple):

@@ -15,8 +15,9 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+
+from .conversion import Converter, Rule
+from .fragments import (
     LANES,
     Fragments,
     Grid,
@@ -27,7 +28,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     View,
     vector_of,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
+from .lines import (
     Access,
     Line,
     all_lanes,
@@ -42,8 +43,8 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     to_lines,
     to_memory,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.tiles import hints_of
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import moved, stored_type
+from .tiles import hints_of
+from .views import moved, stored_type
 
 
 def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[Access]:

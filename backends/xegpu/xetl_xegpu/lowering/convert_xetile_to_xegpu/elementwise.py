@@ -17,9 +17,10 @@ from xetl.dialects import base
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
 from xetl.ir.builder import remade
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import fragments
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import assembled
+
+from . import fragments
+from .conversion import Converter, Rule
+from .lines import assembled
 
 _OF_WORKGROUPS = ("map", "layout_result_0")
 

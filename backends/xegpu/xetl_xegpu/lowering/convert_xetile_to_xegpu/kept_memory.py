@@ -27,8 +27,9 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import row_major, strides_of
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import conversion, fragments
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import elements_of, give
+
+from . import conversion, fragments
+from .rearranging import elements_of, give
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Kept: TypeAlias = dict[Operation, conversion.Rule]

@@ -17,16 +17,10 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects.base import Index, integer_width, known, vector_type, with_element
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu.dialect import LoadOp, PrefetchOp, StoreOp
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import views
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
-    LANES,
-    Fragments,
-    Grid,
-    Start,
-    Tile,
-    vector_of,
-)
+
+from . import views
+from .conversion import Converter
+from .fragments import LANES, Fragments, Grid, Start, Tile, vector_of
 
 
 class Line(NamedTuple):

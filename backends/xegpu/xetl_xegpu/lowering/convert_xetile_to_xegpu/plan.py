@@ -27,7 +27,8 @@ from xetl.dialects.upstream import scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.worklist import Worklist
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import Form, matrix_shape
+
+from .fragments import Form, matrix_shape
 
 
 class ProductKind(Enum):

@@ -21,9 +21,10 @@ from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width, is_float
 from xetl.dialects.xetile import TileMmaOp
 from xetl_xegpu.dialect import DpasOp
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import plan
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+
+from . import plan
+from .conversion import Converter, Rule
+from .fragments import (
     LANES,
     Elements,
     Fragments,
@@ -34,17 +35,8 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     matrix_shape,
     vector_of,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
-    filled_behind,
-    rows_of,
-    stacked,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
-    elements_of,
-    give,
-    parted,
-    rearranged,
-)
+from .lines import filled_behind, rows_of, stacked
+from .rearranging import elements_of, give, parted, rearranged
 
 _FEW_STEPS = 5
 """A product of fewer steps is shorter if it is unrolled than if it is padded to 16."""

@@ -18,8 +18,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.base import Vector, is_vector, vector_type
 from xetl.dialects.upstream import arith, vector
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+
+from .conversion import Converter, Rule
+from .fragments import (
     LANES,
     Elements,
     Fragments,
@@ -32,13 +33,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     grid_of,
     matrix_shape,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
-    element_line,
-    fragment_of,
-    line_of,
-    rows_of,
-    stacked,
-)
+from .lines import element_line, fragment_of, line_of, rows_of, stacked
 
 
 class Origin(NamedTuple):

@@ -22,20 +22,11 @@ from xetl.dialects.reduction_kinds import (
 )
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileScanOp
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import rearranging
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
-    LANES,
-    Elements,
-    Fragments,
-    vector_of,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
-    assembled,
-    element_line,
-    filled_behind,
-    fragment_of,
-)
+
+from . import rearranging
+from .conversion import Converter, Rule
+from .fragments import LANES, Elements, Fragments, vector_of
+from .lines import assembled, element_line, filled_behind, fragment_of
 
 
 def combined(c: Converter, kind: str, values: Sequence[SSAValue]) -> SSAValue:

@@ -17,14 +17,10 @@ from xetl.dialects.upstream import arith
 from xetl_xegpu.dialect import BlockTdescAttr, CreateNdTdescOp, TensorDescType
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.limits import BASE_ALIGNMENT, why_no_blocks
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import views
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
-    Matrix,
-    Start,
-    Tile,
-    View,
-)
+
+from . import views
+from .conversion import Converter
+from .fragments import Matrix, Start, Tile, View
 
 _FAR = 1 << 24
 """A row outside of all surfaces: it is loaded as zero and is not stored."""

@@ -25,10 +25,11 @@ from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import block_messages
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.elementwise import from_numbers
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+
+from . import block_messages
+from .conversion import Converter, Rule
+from .elementwise import from_numbers
+from .fragments import (
     LANE_DATA,
     LANES,
     Form,
@@ -43,7 +44,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     View,
     grid_of,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
+from .lines import (
     Hints,
     from_lines,
     line_access,
@@ -53,8 +54,8 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     store_line,
     to_lines,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.surfaces import surface_of
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import moved
+from .surfaces import surface_of
+from .views import moved
 
 _WORD = 32
 _TWO_ROWS = (2, LANES // 2)

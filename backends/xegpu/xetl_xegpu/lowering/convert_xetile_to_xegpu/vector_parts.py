@@ -16,24 +16,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects.base import Index, ints_of, is_vector, known, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
-    BLOCKED,
-    LANES,
-    Fragments,
-    vector_of,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
-    from_lines,
-    lines_of,
-    to_lines,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
-    elements_of,
-    give,
-    rearranged,
-    scalar_of,
-)
+
+from .conversion import Converter, Rule
+from .fragments import BLOCKED, LANES, Fragments, vector_of
+from .lines import from_lines, lines_of, to_lines
+from .rearranging import elements_of, give, rearranged, scalar_of
 
 
 def _extract_at(c: Converter, op: vector.ExtractOp, source: Fragments) -> None:

@@ -26,8 +26,9 @@ from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.memref_layout import memory_space_of, row_major, strides_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import Start, View
+
+from .conversion import Converter, Rule
+from .fragments import Start, View
 
 
 def stored_type(element: Attribute) -> Attribute:

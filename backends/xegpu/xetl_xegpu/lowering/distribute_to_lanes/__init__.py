@@ -44,14 +44,9 @@ from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import simt
 from xetl_xegpu.dialect.stage import SUBGROUP_SIZE
-from xetl_xegpu.lowering.distribute_to_lanes import (
-    accesses,
-    arithmetic,
-    memrefs,
-    named_barriers,
-    shuffles,
-)
-from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Lanes, Memory
+
+from . import accesses, arithmetic, memrefs, named_barriers, shuffles
+from .state import LANES, Lanes, Memory
 
 _Rule = Callable[[Lanes, Any], object]
 

@@ -21,22 +21,12 @@ from xetl.transforms.diagnostics import refusal, remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import limits, simt
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import stored_bytes
-from xetl_xegpu.lowering.distribute_to_lanes.memrefs import (
-    address_of,
-    as_i64,
-    memory_of,
-    moved,
-    space_of,
-    value_of,
-)
-from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
-    elements_of,
-    length_of,
-    recast,
-    recut,
-)
-from xetl_xegpu.lowering.distribute_to_lanes.shuffles import is_read_in_halves
-from xetl_xegpu.lowering.distribute_to_lanes.state import (
+from xetl_xegpu.simt.block_ops import PIECE
+
+from .memrefs import address_of, as_i64, memory_of, moved, space_of, value_of
+from .pieces import elements_of, length_of, recast, recut
+from .shuffles import is_read_in_halves
+from .state import (
     LANES,
     Distribution,
     Halves,
@@ -47,7 +37,6 @@ from xetl_xegpu.lowering.distribute_to_lanes.state import (
     bits_of,
     lane_layout,
 )
-from xetl_xegpu.simt.block_ops import PIECE
 
 _CachedOp = (
     xegpu.LoadNdOp | xegpu.StoreNdOp | xegpu.PrefetchNdOp | xegpu.LoadOp | xegpu.StoreOp

@@ -22,7 +22,9 @@ from xetl.ir.builder import remade
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import DpasOp
-from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
+from xetl_xegpu.simt.block_ops import PIECE
+
+from .pieces import (
     collected,
     elements_of,
     filled,
@@ -32,14 +34,8 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
     recast,
     recut,
 )
-from xetl_xegpu.lowering.distribute_to_lanes.shuffles import lane_of, lanes_in_turn
-from xetl_xegpu.lowering.distribute_to_lanes.state import (
-    LANES,
-    Distribution,
-    Lanes,
-    lane_element,
-)
-from xetl_xegpu.simt.block_ops import PIECE
+from .shuffles import lane_of, lanes_in_turn
+from .state import LANES, Distribution, Lanes, lane_element
 
 Number = int | float
 

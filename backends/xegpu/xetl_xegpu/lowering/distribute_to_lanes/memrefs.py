@@ -15,7 +15,8 @@ from xetl.dialects.xetile.types import SHARED
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import stored_bytes
-from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, Memory
+
+from .state import Lanes, Memory
 
 _ALIGNMENT = 64
 """The alignment of allocations in the workgroup's memory, in bytes."""

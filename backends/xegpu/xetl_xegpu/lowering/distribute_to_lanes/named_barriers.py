@@ -34,7 +34,8 @@ from xetl.dialects.upstream.xegpu import (
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import AtomicRmwOp
-from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, NamedBarrier
+
+from .state import Lanes, NamedBarrier
 
 Guards = frozenset[tuple[SSAValue, int]]
 """Conditions that differ between subgroups, each with the side that is taken."""

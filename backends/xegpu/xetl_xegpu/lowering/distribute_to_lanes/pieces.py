@@ -11,7 +11,8 @@ from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes
+
+from .state import Lanes
 
 
 def length_of(piece: SSAValue) -> int:

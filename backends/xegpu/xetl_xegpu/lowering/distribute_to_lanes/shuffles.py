@@ -14,8 +14,10 @@ from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.ir.builder import Builder
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.distribute_to_lanes.memrefs import as_i32
-from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
+from xetl_xegpu.simt.block_ops import PIECE
+
+from .memrefs import as_i32
+from .pieces import (
     collected,
     cut,
     elements_of,
@@ -27,13 +29,7 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
     recut,
     spliced,
 )
-from xetl_xegpu.lowering.distribute_to_lanes.state import (
-    LANES,
-    Distribution,
-    Halves,
-    Lanes,
-)
-from xetl_xegpu.simt.block_ops import PIECE
+from .state import LANES, Distribution, Halves, Lanes
 
 _HALF = LANES // 2
 
