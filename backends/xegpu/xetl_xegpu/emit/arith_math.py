@@ -23,9 +23,7 @@ from xetl.codegen.emitter import Emit, splat
 from xetl.codegen.math import FUNCTIONS
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.dialects.upstream import arith, math
-from xetl_xegpu.emit.builtins import function
-from xetl_xegpu.emit.emitter import KernelEmitter, Table, combine
-from xetl_xegpu.emit.opencl_types import opencl_type
+from xetl_xegpu.emit.emitter import KernelEmitter, Table, combine, elementary
 from xetl_xegpu.emit.scalars import is_vector
 
 _KINDS = {
@@ -124,8 +122,7 @@ def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
 
 def _function(name: str) -> Emit:
     def compute(em: KernelEmitter, *args: types.Value) -> types.Value:
-        type_ = opencl_type(args[0].type)
-        return em.call(function(name, type_, *[type_] * len(args)), args)
+        return elementary(em, name, *args)
 
     return emits_in_f32(compute)
 
@@ -175,9 +172,7 @@ def erf_of_f32(em: KernelEmitter, x: types.Value) -> types.Value:
         for one, other in (far[:2], far[2:4])
     )
     power = polynomial(call("fma", first, square, second), far[4:], size)
-    type_ = opencl_type(x.type)
-    exp2 = function("exp2", type_, type_)
-    rest = b.fsub(number(1.0), em.call(exp2, [b.fmul(power, size)]))
+    rest = b.fsub(number(1.0), elementary(em, "exp2", b.fmul(power, size)))
     # `copysign` would first clear the sign of `rest`, which is never negative.
     bits = types.like(x.type, types.I32)
     sign = b.and_(b.bitcast(x, bits), types.repeated(bits, -(1 << 31)))
@@ -189,8 +184,7 @@ def erf_of_f32(em: KernelEmitter, x: types.Value) -> types.Value:
 def _erf(em: KernelEmitter, x: types.Value) -> types.Value:
     if getattr(x.type, "element", x.type) == types.F32:
         return erf_of_f32(em, x)
-    type_ = opencl_type(x.type)
-    return em.call(function("erf", type_, type_), [x])
+    return elementary(em, "erf", x)
 
 
 TABLE: Table = {

@@ -216,7 +216,7 @@ def combine(em: KernelEmitter, kind: str, left: Value, right: Value) -> Value:
 def _combine_floats(em: KernelEmitter, kind: str, left: Value, right: Value) -> Value:
     if kind in SUMS:
         return getattr(em.builder, ON_FLOATS[kind].llvm)(left, right)
-    chosen = extreme(em, f"f{kind[:3]}", left, right)
+    chosen = elementary(em, f"f{kind[:3]}", left, right)  # NaN only if both are
     if kind.endswith("numf"):
         return chosen
     # fmin and fmax prefer a number to NaN; a sum with NaN is NaN.
@@ -235,7 +235,7 @@ def together(builder: Builder, items: Sequence[Value]) -> Value:
     return value
 
 
-def extreme(em: KernelEmitter, name: str, left: Value, right: Value) -> Value:
-    """Return ``fmin`` or ``fmax``: NaN only if both operands are."""
-    type_ = opencl_type(left.type)
-    return em.call(function(name, type_, type_, type_), [left, right])
+def elementary(em: KernelEmitter, name: str, *args: Value) -> Value:
+    """Call a function of OpenCL C whose result has the type of its arguments."""
+    type_ = opencl_type(args[0].type)
+    return em.call(function(name, type_, *[type_] * len(args)), args)

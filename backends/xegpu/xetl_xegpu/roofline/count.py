@@ -33,7 +33,6 @@ from xetl_xegpu import simt
 from xetl_xegpu.lowering.register_need import values_of_lanes
 from xetl_xegpu.roofline.model import LEAVES, OPERATIONS, evaluate
 
-_AXES = {"x": 0, "y": 1, "z": 2}
 _ALL_AXES = 7
 _SAME = ("index_cast", "extsi", "extui", "trunci")
 """Operations that do not change a number."""
@@ -126,7 +125,7 @@ class Indices:
                 self._give(op.result, "number", value.value.data)
         elif isinstance(op, simt.GroupIdOp | simt.NumGroupsOp):
             kind = "program" if isinstance(op, simt.GroupIdOp) else "grid"
-            self._give(op.result, kind, _AXES[op.dimension.data])
+            self._give(op.result, kind, op.axis)
         elif isinstance(op, simt.SubgroupIdOp | simt.LaneIdOp):
             # Lanes of a subgroup access neighbours: the first lane represents all.
             kind = "subgroup" if isinstance(op, simt.SubgroupIdOp) else "number"
@@ -232,11 +231,8 @@ class _Counter:
         found: dict[str, Any] = {"far": {}, "loops": []}
         seen: set[object] = set()
         for op in block.ops:
-            if isinstance(op, scf.ForOp):
-                trips = self._indices.trips(op)
-                found["loops"].append([trips, self.node(op.body.block)])
-            elif isinstance(op, scf.WhileOp):
-                body = self.node(op.before.block)
+            if isinstance(op, scf.ForOp | scf.WhileOp):
+                body = self.node(op.regions[0].block)
                 found["loops"].append([self._indices.trips(op), body])
             elif isinstance(op, scf.IfOp):
                 # Count the larger side of a branch as if it always ran.
