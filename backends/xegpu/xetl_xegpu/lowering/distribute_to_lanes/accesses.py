@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypedDict
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i32, i64
@@ -31,7 +32,6 @@ from .state import (
     Distribution,
     Halves,
     Lanes,
-    Matrix,
     Memory,
     Places,
     bits_of,
@@ -94,12 +94,13 @@ def create_nd_tdesc(lanes: Lanes, op: xegpu.CreateNdTdescOp) -> None:
     step = None
     if strides[1] != 1:
         step = as_i64(lanes, lanes.times(strides[1], width))
-    lanes.matrices[op.result] = Matrix(
+    lanes.surfaces[op.result] = partial(
+        simt.Surface,
         memory.address,
         _row_bytes(lanes, shape[1], strides, width),
         as_i64(lanes, shape[0]),
         as_i64(lanes, lanes.times(strides[0], width)),
-        step,
+        step=step,
     )
 
 
@@ -151,8 +152,8 @@ def _surface(
         down: the number of rows to add to the offset.
         per_element: elements of the message for each element of the matrix.
     """
-    m = lanes.matrices.get(op.tensor_desc)
-    if m is None:
+    with_block_at = lanes.surfaces.get(op.tensor_desc)
+    if with_block_at is None:
         raise refusal(
             op,
             "a loop or a branch cannot carry this descriptor",
@@ -160,9 +161,8 @@ def _surface(
         )
     row, column = (value_of(lanes, offset) for offset in op.mixed_offsets)
     at = lanes.times(column, per_element), lanes.plus(row, down)
-    x, y = (as_i64(lanes, each) for each in at)
-    surface = simt.Surface(m.base, m.width, m.height, m.pitch, x, y, m.step)
-    if lanes.moves_by_lanes or m.step is not None:  # hints are for messages only
+    surface = with_block_at(*[as_i64(lanes, each) for each in at])
+    if lanes.moves_by_lanes or surface.step is not None:  # hints are for messages only
         return surface, {"by_lanes": True, "hints": None}
     return surface, {"by_lanes": False, "hints": hints_of(lanes, op, kind)}
 

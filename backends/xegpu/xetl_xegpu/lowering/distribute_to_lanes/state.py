@@ -152,25 +152,6 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """A matrix in memory, from which blocks are loaded.
-
-    Attributes:
-        base: the address, i64.
-        width: bytes of a row, i64.
-        height: the number of rows, i64.
-        pitch: bytes from row to row, i64.
-        step: bytes from element to element of a row, i64; None: there are no gaps.
-    """
-
-    base: SSAValue
-    width: SSAValue
-    height: SSAValue
-    pitch: SSAValue
-    step: SSAValue | None = None
-
-
-@dataclass(frozen=True)
 class NamedBarrier:
     """A barrier of some subgroups of a workgroup, or of all of them.
 
@@ -231,8 +212,8 @@ class Lanes(Builder):
         """The memory of memrefs, and of matrices in the workgroup's memory."""
         self.places: dict[SSAValue, Places] = {}
         """The values of scattered descriptors."""
-        self.matrices: dict[SSAValue, Matrix] = {}
-        """The values of block descriptors."""
+        self.surfaces: dict[SSAValue, Callable[..., simt.Surface]] = {}
+        """For each block descriptor, its surface with a block that begins at x, y."""
         self.moves_by_lanes = NO_BLOCKS in source.attributes
         """Whether lanes move blocks element by element."""
         self.multiplies = any(isinstance(op, _PRODUCTS) for op in source.walk())
