@@ -70,7 +70,9 @@ class XegpuExecutable(QueuedExecutable):
             LaunchError: the device lacks something (the arrays are unchanged), or it
                 was lost.
         """
-        where = cast("QueuePlace", place)
+        return self._submit(grid, args, cast("QueuePlace", place))
+
+    def _submit(self, grid: Grid, args: Sequence[Argument], where: QueuePlace) -> Event:
         check_fits(self.facts, where.device)  # before anything is copied
         staged, seen, padded = None, args, frozenset[int]()
         if where.device.has_messages or not where.device.reads_host:
@@ -82,7 +84,7 @@ class XegpuExecutable(QueuedExecutable):
             sys.stderr.write(f"xetl: `{name}` runs without block messages: {reason}\n")
         if kernel is None:
             staged = seen = None  # free the copies before the other kernel makes its
-            return self._other.submit(grid, args, where)
+            return self._other._submit(grid, args, where)
         status = self._status_of(kernel, where)
         event, known = self._start(grid, seen, where, kernel, status)
         if not kernel.tells and not (staged and staged.keep):
