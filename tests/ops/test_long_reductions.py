@@ -11,7 +11,7 @@ import pytest
 from xetl import ops
 from xetl.errors import LaunchError
 from xetl.ops.rows import reductions
-from xetl.ops.rows.reductions import cumsum_backward
+from xetl.ops.rows.running_sums import cumsum_backward
 
 LONG = [(2, 100003), (2, 102400), (102400,), (64, 64, 17), (3, 2, 40960), (1, 3, 70001)]
 LONG += [(2, 777, 10), (20000, 3), (263, 5), (5000, 1), (2, 512, 2, 30)]

@@ -9,7 +9,7 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from xetl import ops
-from xetl.ops.rows.reductions import cumsum_backward
+from xetl.ops.rows.running_sums import cumsum_backward
 
 COLUMNS = [1, 2, 3, 8, 9, 16, 24, 25]
 ROWS = [1, 7, 16, 1013]

@@ -41,7 +41,8 @@ _NAMES = {
     "optimisers": "adamw sgd",
     "rows.ordering": "argsort sort topk",
     "losses.pointwise_losses": "kl_div mse_loss",
-    "rows.reductions": "amax amin argmax argmin cumsum mean sum",
+    "rows.reductions": "amax amin argmax argmin mean sum",
+    "rows.running_sums": "cumsum",
     "rotary": "rope",
     "products.int4_products": "linear_int4",
     "products.scaled_products": "grouped_mm scaled_mm",
@@ -74,7 +75,8 @@ if TYPE_CHECKING:
     from xetl.ops.rows.extremes import max, min
     from xetl.ops.rows.normalization import layer_norm, rms_norm
     from xetl.ops.rows.ordering import argsort, sort, topk
-    from xetl.ops.rows.reductions import amax, amin, argmax, argmin, cumsum, mean, sum
+    from xetl.ops.rows.reductions import amax, amin, argmax, argmin, mean, sum
+    from xetl.ops.rows.running_sums import cumsum
     from xetl.ops.rows.softmaxes import log_softmax, softmax
     from xetl.ops.rows.variances import var
 else:  # with `__getattr__`, a type checker would accept any name

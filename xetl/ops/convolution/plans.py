@@ -17,7 +17,7 @@ from xetl.ops.activations import cleared
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of, width_of
+from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair
 from xetl.ops.convolution.kernels import convolution, direct
 from xetl.ops.convolution.windows import (

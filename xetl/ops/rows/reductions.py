@@ -16,7 +16,7 @@ import numpy as np
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
-from xetl.ops.calling.calls import Launch, View, are_views, as_line, itself
+from xetl.ops.calling.calls import Launch, View, are_views, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,
@@ -31,22 +31,14 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import (
-    LEAST,
     STRIP,
     array_of,
     as_dtype,
-    columns,
-    columns_of,
-    find_dim,
     floats_as,
     piece_width,
-    row_view,
     rows,
-    rows_at_once,
     side_by_side,
-    size_of,
     sums_of,
-    vectors_of,
     width_of,
 )
 from xetl.ops.rows.reduction_kernels import (
@@ -58,9 +50,6 @@ from xetl.ops.rows.reduction_kernels import (
     Reduced,
     by_columns,
     by_lanes,
-    cumsum_columns,
-    cumsum_narrow_rows,
-    cumsum_rows,
     down_of,
     find_columns,
     find_rows,
@@ -77,9 +66,6 @@ _LONG = 1 << 16
 _PIECE = 1024
 _COLUMN_ROWS = 16
 """The most rows of a tile if columns are reduced."""
-_NARROW = 8
-"""The most columns of rows, shorter than a vector, that get as many additions to each
-element [measured: Zen 5, f32, 3 columns 4.8 ns a row, then 0.7; 12: 4.8, then 5.4]."""
 _PART = 256
 """Rows of a part of long columns."""
 _PROGRAM = 1 << 20
@@ -282,7 +268,7 @@ def _down(
     return Step(launch, (x, to), (factor,))
 
 
-def _sum_dtypes(name: str, x: Operand, dtype: Any) -> tuple[DType, DType]:
+def sum_dtypes(name: str, x: Operand, dtype: Any) -> tuple[DType, DType]:
     """Return the dtype of a sum and that of its computation (i64 between integers)."""
     if not x.dtype.is_float and not as_dtype(dtype, i64).is_float:
         return as_dtype(dtype, i64), i64
@@ -325,7 +311,7 @@ def sum(
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
-    wanted, acc = _sum_dtypes("sum", input, dtype)
+    wanted, acc = sum_dtypes("sum", input, dtype)
     return _reduce("sum", "add", input, dim, keepdim, wanted, acc)
 
 
@@ -460,46 +446,3 @@ def min_with_indices(
 ) -> Any:
     """The least numbers along a dimension, and their indices."""
     return _found("min", input, dim, keepdim, largest=False, both=True)
-
-
-def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
-    wanted, acc = _sum_dtypes("cumsum", x, dtype)
-    dim = find_dim("cumsum", x, dim)
-    view = row_view(x.ndim, dim)
-
-    def steps(made: Sequence[Operand]) -> list[Step]:
-        if dim < x.ndim - 1:
-            return [columns(cumsum_columns, (x, *made), dim, (reverse, acc))]
-        n, (_, lanes) = columns_of(x.shape, dim), vectors_of(made[0])
-        both, some, width = (array_of(x), array_of(made[0])), 1, n * LEAST
-        if n <= min(_NARROW, lanes - 1) and all(y.flags.c_contiguous for y in both):
-            grid = (cdiv(size_of(x.shape), width), 1, 1)
-            how = (as_line, as_line), (), grid, (reverse, acc, n, width)
-            return [Step(Launch(cumsum_narrow_rows, *how), (x, *made))]
-        width = min(width_of(n), WIDEST)
-        if width == LEAST:  # rows of one vector
-            some = rows_at_once(x, view(both[0]).shape[-2], width)
-            width = width if some == 1 else min(width, 1 << (n - 1).bit_length())
-        given = (x, *made), (view, view), (reverse, n > WIDEST, acc, some, width)
-        return [rows(cumsum_rows, *given, rows_of_program=some)]
-
-    return Call((result(x.shape, wanted),), steps)
-
-
-@function()
-def cumsum_backward(grad: ArrayLike, dim: int, dtype: DTypeLike) -> Any:
-    """The sums from each element to the end."""
-    return _cumsum(grad, dim, dtype, reverse=True)
-
-
-def _cumsum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    dim, dtype = context["dim"], context.dtype_of("input")
-    return {"input": cumsum_backward(grad, dim, dtype)}
-
-
-@function(backward=_cumsum_backward)
-def cumsum(
-    input: ArrayLike, dim: int, dtype: DTypeLike = None, *, out: ArrayLike = None
-) -> Any:
-    """The sums from the start to each element of a dimension; arguments as of `sum`."""
-    return _cumsum(input, dim, dtype, reverse=False)

@@ -1,0 +1,86 @@
+"""``xetl.ops.cumsum`` and its derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xetl.language.ops import cdiv
+from xetl.ops.calling.calls import Launch, as_line
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    DTypeLike,
+    Operand,
+    Step,
+    result,
+)
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.views import (
+    LEAST,
+    array_of,
+    columns,
+    columns_of,
+    find_dim,
+    row_view,
+    rows,
+    rows_at_once,
+    size_of,
+    vectors_of,
+    width_of,
+)
+from xetl.ops.rows.reduction_kernels import (
+    WIDEST,
+    cumsum_columns,
+    cumsum_narrow_rows,
+    cumsum_rows,
+)
+from xetl.ops.rows.reductions import sum_dtypes
+
+_NARROW = 8
+"""The most columns of rows, shorter than a vector, that get as many additions to each
+element [measured: Zen 5, f32, 3 columns 4.8 ns a row, then 0.7; 12: 4.8, then 5.4]."""
+
+
+def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
+    wanted, acc = sum_dtypes("cumsum", x, dtype)
+    dim = find_dim("cumsum", x, dim)
+    view = row_view(x.ndim, dim)
+
+    def steps(made: Sequence[Operand]) -> list[Step]:
+        if dim < x.ndim - 1:
+            return [columns(cumsum_columns, (x, *made), dim, (reverse, acc))]
+        n, (_, lanes) = columns_of(x.shape, dim), vectors_of(made[0])
+        both, some, width = (array_of(x), array_of(made[0])), 1, n * LEAST
+        if n <= min(_NARROW, lanes - 1) and all(y.flags.c_contiguous for y in both):
+            grid = (cdiv(size_of(x.shape), width), 1, 1)
+            how = (as_line, as_line), (), grid, (reverse, acc, n, width)
+            return [Step(Launch(cumsum_narrow_rows, *how), (x, *made))]
+        width = min(width_of(n), WIDEST)
+        if width == LEAST:  # rows of one vector
+            some = rows_at_once(x, view(both[0]).shape[-2], width)
+            width = width if some == 1 else min(width, 1 << (n - 1).bit_length())
+        given = (x, *made), (view, view), (reverse, n > WIDEST, acc, some, width)
+        return [rows(cumsum_rows, *given, rows_of_program=some)]
+
+    return Call((result(x.shape, wanted),), steps)
+
+
+@function()
+def cumsum_backward(grad: ArrayLike, dim: int, dtype: DTypeLike) -> Any:
+    """The sums from each element to the end."""
+    return _cumsum(grad, dim, dtype, reverse=True)
+
+
+def _cumsum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    dim, dtype = context["dim"], context.dtype_of("input")
+    return {"input": cumsum_backward(grad, dim, dtype)}
+
+
+@function(backward=_cumsum_backward)
+def cumsum(
+    input: ArrayLike, dim: int, dtype: DTypeLike = None, *, out: ArrayLike = None
+) -> Any:
+    """The sums from the start to each element of a dimension; arguments as of `sum`."""
+    return _cumsum(input, dim, dtype, reverse=False)
