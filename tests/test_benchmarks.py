@@ -16,6 +16,7 @@ QUICK = {
     "gemm": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=f32 512"],
     "bench_rows": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=4096 1024"],
     "blocks": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=forward"],
+    "networks": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=dlrm"],
     "ops": [
         "--rounds=1",
         "--seconds=0",
