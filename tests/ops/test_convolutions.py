@@ -151,8 +151,13 @@ def test_channels_last(shape: Any, kernel: Any, options: Any, dtype: Any) -> Non
         for one, two in zip(ours, theirs):
             close(one.grad, two.grad, 8 * BOUNDS[dtype])
         assert ours[0].grad.is_contiguous(**last)
-        into = torch.empty_like(wanted).contiguous()
-        close(ops.conv2d(x, weight, b, **options, out=into), wanted, BOUNDS[dtype])
+        for image in (x, x.contiguous()):
+            for kind in (dtype, torch.float64):
+                place = torch.empty_like(wanted, dtype=kind)
+                swapped = place.transpose(0, 1).contiguous().transpose(0, 1)
+                for out in (place.contiguous(), place.contiguous(**last), swapped):
+                    ops.conv2d(image, weight, b, **options, out=out)
+                    close(out.to(dtype), wanted, BOUNDS[dtype])
 
 
 @slow

@@ -17,6 +17,7 @@ from xetl.ops.convolution.column_kernels import columns, columns_by_rows, sums_o
 from xetl.ops.convolution.geometry import Geometry
 from xetl.ops.convolution.plans import multiply_pixels
 from xetl.ops.convolution.windows import (
+    LAST,
     by_pixels,
     contiguous,
     copy_matrices,
@@ -47,8 +48,10 @@ def convolve_columns(
     """Return the launches of a convolution; arguments as for `plans.convolve`."""
     if not has_few_pixels(weight, x.shape[0], g, 1):
         # The kernel has one tap. Each image is one product with a contiguous result.
-        found = temporary((*x.shape[:2], *g.result), x.dtype, order=made.order)
-        if is_channels_last(made) and g.first == (0, 0):
+        is_last = is_channels_last(made)
+        order = LAST if is_last else None
+        found = temporary((*x.shape[:2], *g.result), x.dtype, order=order)
+        if is_last and g.first == (0, 0):
             step = _copy_pixels(x, found, g)
         else:
             step = _copy(x, found, g, lambda a: a.swapaxes(0, 1)[:, None])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
 from xetl.ops.activations import cleared
 from xetl.ops.calling.calls import Launch, View, itself
@@ -215,15 +216,24 @@ def _of_windows(
     steps = [*copies, *turns]
     for g, seen in zip(parts, windows):
         chooses, right = _chosen(turned_weight, g)
-        product = _product_of_windows(seen, g, groups, each_group, made)
+        how = groups, sums_of(x.dtype)
+        product = _product_of_windows(seen, g, how, each_group, made)
         steps += [*chooses, Step(product, (padded, right, bias, made))]
     return steps
 
 
 def _product_of_windows(
-    windows: Windows, g: Geometry, groups: int, each_group: View, made: Operand
+    windows: Windows,
+    g: Geometry,
+    how: tuple[int, DType],
+    each_group: View,
+    made: Operand,
 ) -> Launch:
-    """Return the launch for one geometry; ``each_group`` is the view of the weight."""
+    """Return the launch for one geometry.
+
+    ``how`` is the groups and the dtype of sums, ``each_group`` the view of the weight.
+    """
+    groups, acc = how
     batch, channels = made.shape[0], made.shape[1] // groups
     is_last = groups == 1 and is_channels_last(made)
     rows, pixels = g.result
@@ -240,8 +250,7 @@ def _product_of_windows(
     tiles = evenly(pixels, MOST_PIXELS), tile, windows.width
     part = min(rows, PART)
     grid = (cdiv(rows, part), groups * cdiv(channels, tile), batch)
-    how = groups, is_last, sums_of(made.dtype)
-    constants = (*windows.constants, *how, part, *tiles)
+    constants = (*windows.constants, groups, is_last, acc, part, *tiles)
     return Launch(convolution, views, (), grid, constants)
 
 
