@@ -73,3 +73,15 @@ def test_what_is_beside_a_matrix_reaches_no_sum() -> None:
     out = run(fenced(a), fenced(b)[:, :, :20], BM=16, BN=32, BK=16)
     expected = a.astype(np.float64) @ b.astype(np.float64)[:, :, :20]
     same(out, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("size", [(16, 20), (12, 32), (12, 20)])
+def test_elements_behind_a_matrix_are_zeros(size: tuple[int, int]) -> None:
+    rng, (k, n) = np.random.default_rng(0), size
+    a, whole = small_integers(rng, 3, 16, 16), small_integers(rng, 3, 16, 32)
+    out, b = np.full((3, 16, 28), 7, np.float32), whole[:, :k, :n]
+    tiles = {"ACC": xetile.f32, "BM": 16, "BN": 32, "BK": 16}
+    products[1, 1, 3](a, b, out, **tiles)
+    expected = np.zeros((3, 16, 32))
+    expected[:, :, :n] = a[:, :, :k].astype(np.float64) @ b.astype(np.float64)
+    same(out, expected[:, :, :28].astype(np.float32))

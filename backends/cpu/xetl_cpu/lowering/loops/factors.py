@@ -174,7 +174,8 @@ def lies_near(
     """Whether strips read a part of B in place as fast as packed; None: never.
 
     Its rows and what is between them fit L1. A panel is as wide as the register tile:
-    the columns that it has too many must be in the array. ``extents``: rows, k, cols.
+    the columns that it has too many must be in the array. Elements behind the matrix
+    are zeros, which only packing makes. ``extents``: rows, k, cols.
     """
     base, (_, k, cols) = root(b.matrix.memref), extents
     is_plain = blocking.dtype == blocking.compute and blocking.k_pack == 1
@@ -197,6 +198,7 @@ def lies_near(
         build.compare("sge", taken, 0),
         build.compare("sle", taken, room),
         build.compare("sge", b.rows, k),
+        build.compare("sge", b.cols, cols),
         build.compare("sle", build.plus(last, width), end),
     )
 
