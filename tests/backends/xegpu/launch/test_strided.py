@@ -172,3 +172,20 @@ def test_there_is_as_little_code_as_for_rows_without_gaps(target: str) -> None:
     assert twin.count("by_lanes") == texts[1].count("by_lanes") > 4
     assert "simt.load " not in texts[1]
     assert len(texts[1].splitlines()) < 1.2 * len(twin.splitlines())
+
+
+@xetile.kernel(subgroups=[2, 2])
+def turned_twice(X, Y):
+    """``Y = X.T``, by tiles of ``X.T`` and ``Y.T``."""
+    v = xetile.load_tile(xetile.init_tile(X.T, [0, 0], (8, 8)))
+    xetile.store_tile(v.T, xetile.init_tile(Y.T, [0, 0], (8, 8)))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (8, 8)])
+@pytest.mark.parametrize("dtype", [np.int16, np.float32])
+def test_a_transposed_array_that_no_message_moves(shape: Any, dtype: Any) -> None:
+    """Lanes move it: the launch checks no array for its messages."""
+    x = np.arange(1 + shape[0] * shape[1], dtype=dtype)[1:].reshape(shape)
+    y = np.zeros(shape[::-1], dtype)
+    turned_twice[1, 1](x, y, backend="xegpu")
+    assert np.array_equal(x.T, y)

@@ -81,6 +81,11 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
     return _described(c, matrix, view)
 
 
+def is_message(c: Converter, surface: Surface) -> bool:
+    """Whether moves of a surface become messages: lanes move what has gaps."""
+    return known(surface.step) == 1 and NO_BLOCKS not in c.kernel.attributes
+
+
 def _array(c: Converter, root: SSAValue) -> View | None:
     is_array = isinstance(root, BlockArgument) and is_memref(root.type)
     return c.view(root) if is_array else None

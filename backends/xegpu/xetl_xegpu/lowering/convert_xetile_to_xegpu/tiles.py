@@ -54,7 +54,7 @@ from .lines import (
     store_line,
     to_lines,
 )
-from .surfaces import surface_of
+from .surfaces import is_message, surface_of
 from .views import moved
 
 _WORD = 32
@@ -192,6 +192,8 @@ def _load_special(
     turned = move.turned()
     if surface.by_lanes and not turned.grid.spread:
         return None
+    if surface.by_lanes and is_message(c, turned.surface):
+        return None  # the launch would not know which array a message moves
     if form is Form.PACKED:
         # A load by lanes packs the elements directly.
         return TransposedLoad(
