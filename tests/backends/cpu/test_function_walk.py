@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import VectorType, f32
 from xdsl.ir import Block, SSAValue
 
 from xetl.dialects.upstream import arith, math
-from xetl_cpu.lowering.loops.reductions import _is_function
+from xetl_cpu.lowering.loops.state import has_functions
 
 
 def _doubled(value: SSAValue, times: int) -> SSAValue:
@@ -20,8 +20,8 @@ def _doubled(value: SSAValue, times: int) -> SSAValue:
 def test_sums_of_a_value_and_itself_are_looked_at_once() -> None:
     (row,) = Block(arg_types=[VectorType(f32, [1, 64])]).args
     state: Any = SimpleNamespace(buffers={})
-    assert not _is_function(state, _doubled(row, 200))
+    assert not has_functions(state, _doubled(row, 200))
     function = math.ExpOp(_doubled(row, 200)).result
-    assert _is_function(state, _doubled(function, 200))
+    assert has_functions(state, _doubled(function, 200))
     state.buffers[function] = None  # computed elsewhere
-    assert not _is_function(state, _doubled(function, 200))
+    assert not has_functions(state, _doubled(function, 200))

@@ -233,7 +233,7 @@ class _Places:
     def _place(self, op: Operation, of_one_loop: Container[SSAValue]) -> None:
         """Choose the place of a value by its readers and the costs of its operands."""
         (value,) = op.results
-        own = self.cost(value)
+        own, shape = self.cost(value), state.shape_of(value)
         readers = [use.operation for use in value.uses]
         why = ""
         if any(reader.parent is not op.parent for reader in readers):
@@ -248,7 +248,7 @@ class _Places:
             if rows == 1 and value in of_one_loop:
                 text = f"{price}: computed once, in registers of one loop"
                 op.attributes[REGISTERS] = StringAttr(text)
-            elif own >= EXPENSIVE:
+            elif own >= EXPENSIVE and not state.is_narrow(shape, self.lanes):
                 why = f"{price}: computed once"
             elif len(readers) > 1:
                 text = f"{price}: computed by each, in registers"

@@ -235,7 +235,7 @@ class Evaluator:
             start = [build.index(row), build.index(col)]
             numbers = lane_numbers(build, lanes)
             apart = vector.GatherOp(matrix.memref, start, numbers, mask, padding)
-            return build.insert(_row_of_any_stride(self, matrix, row, limit, apart))
+            return build.insert(_row_of_any_stride(self, tile, row, limit, apart))
         if tile.shape[0] > _FEW_ROWS:
             outside = self.nest.at(row)
             row = outside.select(outside.compare("ult", row, matrix.rows), row, 0)

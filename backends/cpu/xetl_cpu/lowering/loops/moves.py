@@ -87,16 +87,20 @@ def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
 
 
 def each_nth(
-    build: Builder, parts: Sequence[SSAValue], lanes: int, offset: int
+    build: Builder, parts: Sequence[SSAValue], lanes: int, offset: int, early: int = 0
 ) -> SSAValue:
-    """Take every n-th lane from ``offset`` on, where n is the number of ``parts``."""
+    """Take every n-th lane from ``offset`` on, where n is the number of ``parts``.
+
+    The last part begins ``early`` lanes before the end of the part before it.
+    """
     step, found = len(parts), parts[0]
     for number, part in enumerate(parts[1:], 1):
         order = [-1] * lanes  # of the two: later parts bring the rest
         for lane in range(lanes):
             source, place = divmod(lane * step + offset, lanes)
             if source == number:
-                order[lane] = lanes + place
+                moved = early if number == step - 1 else 0
+                order[lane] = lanes + place + moved
             elif source < number:
                 order[lane] = place if number == 1 else lane
         found = build.insert(vector.ShuffleOp(found, part, mask=order))

@@ -12,14 +12,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.types import byte_width
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, integer_width, is_vector, vector_type
+from xetl.dialects.base import Index, integer_width, vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import operation_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl.worklist import Worklist
 from xetl_cpu.lowering.loops.chunks import Chunks, chunk_at, put
 from xetl_cpu.lowering.loops.combine import CHOICES, Combine
 from xetl_cpu.lowering.loops.evaluator import Evaluator, constant_op
@@ -27,11 +26,14 @@ from xetl_cpu.lowering.loops.joint_reductions import joint_reductions
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
 from xetl_cpu.lowering.loops.runs import bounds_of
 from xetl_cpu.lowering.loops.state import (
+    MOST_APART,
     UNROLL,
     Buffer,
     State,
     TileAt,
     element_of,
+    has_functions,
+    is_narrow,
     leaves,
     shape_of,
 )
@@ -95,6 +97,8 @@ def _reduce(
     to = home or state.allocate(shape, element_of(op.results[0]))
     if shape_of(source)[dim] == 1:
         write(state, source, to, op)
+    elif dim == 1 and _goes_down(state, source):
+        _reduce_columns(state, op, _turned(state, op, source), to, is_begun=False)
     elif dim == 1:
         reduce_rows(state, op, source, to, op)
     elif cols == 1:
@@ -102,6 +106,22 @@ def _reduce(
     else:
         _reduce_columns(state, op, source, to, is_begun=home is not None)
     return to
+
+
+def _goes_down(state: State, source: SSAValue) -> bool:
+    """Whether a row would leave most lanes empty, and all can be read down columns."""
+    return is_narrow(shape_of(source), state.lanes) and all(
+        isinstance(each.owner, xetile.LoadTileOp) or shape_of(each)[1] == 1
+        for each, _ in leaves(state, source)
+    )
+
+
+def _turned(state: State, op: xetile.TileReduceOp, source: SSAValue) -> SSAValue:
+    """Return the transposed source."""
+    turned = xetile.TileTransposeOp(source)
+    Builder.before(op).add(turned)
+    state.dead.append(turned)
+    return turned.results[0]
 
 
 def accumulated(have: SSAValue, value: SSAValue) -> SSAValue | None:
@@ -277,23 +297,10 @@ def _at_once(
     """
     cols = shape_of(source)[1]
     is_long = keeps and cols >= _LONG * state.lanes
-    if is_long and state.target.vector_registers < 32 and _is_function(state, source):
+    if is_long and state.target.vector_registers < 32 and has_functions(state, source):
         return 1, 1
     rows = _rows_at_once(state, op, source)
     return rows, state.vectors_per_trip(cols) if rows == 1 else 1
-
-
-def _is_function(state: State, value: SSAValue) -> bool:
-    """Whether a function of `math` is computed for each element."""
-    values = Worklist([value])
-    for each in values:
-        op = each.owner
-        if each in state.buffers or not isinstance(op, Operation):
-            continue
-        if op.name.startswith("math."):
-            return True
-        values += (operand for operand in op.operands if is_vector(operand.type))
-    return False
 
 
 def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> int:
@@ -427,7 +434,7 @@ def _reduce_columns(
         put(ev, value, partial, _row(partial, ev))
         return []
 
-    at_once = UNROLL if rows % UNROLL == 0 else 1
+    at_once = rows if rows <= MOST_APART else UNROLL if rows % UNROLL == 0 else 1
 
     def add(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         build, at = ev.nest.places[2], _row(partial, ev)
@@ -454,8 +461,9 @@ def _reduce_columns(
 
 def _row(buffer: Buffer, ev: Evaluator) -> At:
     """Return the current chunk of a row of results."""
-    col = 0 if buffer.is_column else ev.nest.inner
-    return At(0, col, COLUMNS, ev.state.lanes)
+    first = ev.nest.inner
+    place = (first, 0) if buffer.is_column else (0, first)
+    return At(*place, COLUMNS, ev.state.lanes)
 
 
 def _get(ev: Evaluator, buffer: Buffer, element: Attribute, at: At) -> SSAValue:

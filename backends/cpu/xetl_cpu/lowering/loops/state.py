@@ -36,6 +36,10 @@ MOVES = (vector.InterleaveOp, vector.ExtractStridedSliceOp)
 UNROLL = 4
 """Partial sums of a row: enough to hide the latency of an addition."""
 
+MOST_APART = 7
+"""[measured] Elements at most this many places apart are loaded as vectors and
+shuffled; with more vectors, shuffles take as long as gathers."""
+
 
 @record()
 class Matrix:
@@ -343,6 +347,25 @@ def leaves(state: State, value: SSAValue) -> Iterator[tuple[SSAValue, bool]]:
             tile = state.tiles[op.tile]
             assert isinstance(tile, ScatterTile)
             waiting += [(tile.indices, same_place)]
+
+
+def is_narrow(shape: Shape, lanes: int) -> bool:
+    """Whether a vector is better filled with elements of many rows than of one."""
+    rows, cols = shape
+    return 1 < cols <= MOST_APART and cols != 4 and cols < lanes <= rows
+
+
+def has_functions(state: State, value: SSAValue) -> bool:
+    """Whether a function of `math` is computed for each element."""
+    values = Worklist([value])
+    for each in values:
+        op = each.owner
+        if each in state.buffers or not isinstance(op, Operation):
+            continue
+        if op.name.startswith("math."):
+            return True
+        values += (operand for operand in op.operands if is_vector(operand.type))
+    return False
 
 
 def is_elementwise(op: Operation) -> bool:

@@ -48,6 +48,7 @@ from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, lane_numbers, no_loops
 from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (
+    MOST_APART,
     Buffer,
     ScatterTile,
     State,
@@ -56,7 +57,12 @@ from xetl_cpu.lowering.loops.state import (
     leaves,
     view_of,
 )
-from xetl_cpu.lowering.loops.transposes import PART, lies_across, reads_across
+from xetl_cpu.lowering.loops.transposes import (
+    PART,
+    goes_down,
+    lies_across,
+    reads_across,
+)
 from xetl_cpu.lowering.tiles import may_alias, tile_root
 
 _LEAST_BYTES = 16
@@ -219,7 +225,7 @@ def _store_rows(
     state: State, stores: Sequence[tuple[StoreTileOp, TileAt]], place: Operation
 ) -> None:
     """Write the loops of stores; they follow the memory."""
-    down = _goes_down(stores[0][1])
+    down = goes_down(state, stores[0][0].value, stores[0][1])
     blocks = None if down else _blocks_of(state, *stores[0])
     start = Builder.before(place)
     targets = [(op, tile.transposed() if down else tile) for op, tile in stores]
@@ -283,12 +289,6 @@ def _write_at(
                 end = stop if one else ev.nest.places[1].minimum(end, stop)
             _store_lanes(ev, value, each.to, at, end, each.first)
     return []
-
-
-def _goes_down(tile: TileAt) -> bool:
-    """Whether columns are contiguous in memory, but rows are not."""
-    rows, cols = tile.shape
-    return cols == 1 or (rows > 1 and lies_across(tile.matrix))
 
 
 def _blocks_of(state: State, op: StoreTileOp, tile: TileAt) -> State | None:
@@ -422,8 +422,9 @@ def _for_blocks(state: State, value: SSAValue, smallest: int) -> State | None:
 def _tell(op: StoreTileOp, state: State, tile: TileAt) -> None:
     lanes, matrix = state.lanes, tile.matrix
     how = "" if matrix.is_contiguous() else ", each element by itself"
-    if how and state.target.has_masks and not lies_across(matrix):
-        how += " unless the stride is 2"
+    step = tile.shape[0] if lies_across(matrix) else 2
+    if how and state.target.has_masks and 1 < step <= MOST_APART:
+        how += f" unless the stride is {step}"
     rest = "" if tile.non_negative else "; masked, for its offset may be negative"
     remark(op, "loop", f"computed and stored in vectors of {lanes}{how}{rest}")
 
@@ -461,7 +462,7 @@ def _store_lanes(
     else:
         numbers = lane_numbers(build, at.lanes)
         scatter = vector.ScatterOp(tile.matrix.memref, indices, numbers, mask, value)
-        _store_of_any_stride(ev, tile.matrix, scatter)
+        _store_of_any_stride(ev, tile, scatter)
 
 
 def store_scatter(state: State, op: StoreScatterOp) -> None:

@@ -10,6 +10,8 @@ for column chunk { if (all are in X) { the same } else { gather } }``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -29,16 +31,15 @@ from xetl_cpu.lowering.loops.runs import (
     splat_of,
 )
 from xetl_cpu.lowering.loops.state import (
+    MOST_APART,
     Matrix,
     ScatterTile,
+    TileAt,
     reinterpret,
     shape_of,
     view_of,
 )
 from xetl_cpu.lowering.loops.transposes import lies_across
-
-_MOST_VECTORS = 4
-"""[measured] With more vectors, shuffles take as long as gathers."""
 
 
 def strided_load(
@@ -161,58 +162,67 @@ def _every_nth(
 
 
 def row_of_any_stride(
-    ev: Evaluator, matrix: Matrix, row: Index, limit: Index, gather: vector.GatherOp
+    ev: Evaluator, tile: TileAt, row: Index, limit: Index, gather: vector.GatherOp
 ) -> Operation:
     """Return code like ``gather`` that is faster if the row repeats one element.
 
     Such rows are the gradient of a sum and other arrays that NumPy or torch broadcast.
-    The code is also faster for every second element, X[:, ::2] or real parts, and for
-    reversed rows.
+    The code is also faster for every second element, X[:, ::2] or real parts, for
+    reversed rows, and for one color of pixels, X[:, 0] of an array of three columns.
 
     Args:
         ev: the evaluator of the nest.
-        matrix: the matrix; the stride of its columns is known at run time.
+        tile: a tile of a matrix; the stride of its columns is known at run time.
         row: the row of the matrix.
         limit: how many elements of the row exist; 0 if the row is outside.
         gather: a gather of some lanes, not inserted yet.
     """
-    outside, step = ev.nest.at(row), _step_at_run(ev, matrix)
+    matrix, outside = tile.matrix, ev.nest.at(row)
+    (lanes,) = vector_type(gather.result).get_shape()
+    step = _step_at_run(ev, matrix)
     repeats = ev.nest.places[0].compare("eq", step, 0)
     is_one = outside.both(repeats, outside.compare("sgt", limit, 0))
     there, elsewhere = Block(), Block()
     build, rest = Builder.at_end(there), Builder.at_end(elsewhere)
     one = memref.LoadOp(matrix.memref, [build.index(row), build.index(0)])
-    same = splat(build, build.insert(one), vector_type(gather.result).get_shape()[0])
+    same = splat(build, build.insert(one), lanes)
     found = build.insert(arith.SelectOp(gather.mask, same, gather.pass_thru))
     build.add(scf.YieldOp(found))
-    # If columns are contiguous, the stride is the distance of rows.
-    is_far = lies_across(matrix)
-    other = gather if is_far else _as_vectors(rest, ev, matrix, gather)
+    # If columns are contiguous, the stride is the distance of rows. It is small if the
+    # tile is all of a narrow matrix.
+    steps, across = (-1, 2), tile.shape[0]
+    if lies_across(matrix):
+        steps = (across,) if 1 < across <= min(MOST_APART, lanes) else ()
+    other = _as_vectors(rest, ev, matrix, gather, steps) if steps else gather
     rest.add(scf.YieldOp(rest.insert(other)))
     return scf.IfOp(is_one, [gather.result.type], Region(there), Region(elsewhere))
 
 
 def _as_vectors(
-    build: Builder, ev: Evaluator, matrix: Matrix, gather: vector.GatherOp
+    build: Builder,
+    ev: Evaluator,
+    matrix: Matrix,
+    gather: vector.GatherOp,
+    steps: Sequence[int],
 ) -> Operation:
-    """Return loads and a shuffle, for the case of no masks and a stride of -1 or 2."""
+    """Return loads and shuffles, for the case of no masks and one of some strides."""
     wide = vector_type(gather.result)
     (lanes,) = wide.get_shape()
-    all_count = build.insert(vector.ReductionOp(gather.mask, kind="and"))
     found: Operation = gather
-    for step in (-1, 2):
+    all_count = build.insert(vector.ReductionOp(gather.mask, kind="and"))
+    for step in steps:
         fits = build.both(_is_step(ev, matrix, step), all_count)
         there, elsewhere = Block(), Block([found, scf.YieldOp(found.results[0])])
         loads, (row, col) = Builder.at_end(there), gather.indices
         first, view = loads.times(col, step), _dense_view(ev, matrix)
-        # The second load ends with the last lane: memory may end behind it.
-        starts = (0, lanes - 1) if step == 2 else (1 - lanes,)
+        # The last load ends with the last lane: memory may end behind it.
+        last = (step - 1) * (lanes - 1)
+        starts = [*range(0, last, lanes), last] if step > 0 else [1 - lanes]
         places = [[row, loads.index(loads.plus(first, n))] for n in starts]
         parts = [loads.insert(vector.LoadOp(view, each, wide)) for each in places]
-        order = [n if n < lanes else n + 1 for n in range(0, 2 * lanes, 2)]
         shuffled = (
-            loads.insert(vector.ShuffleOp(*parts, mask=order))
-            if step == 2
+            each_nth(loads, parts, lanes, 0, early=step - 1)
+            if step > 0
             else backwards(loads, *parts)
         )
         loads.add(scf.YieldOp(shuffled))
@@ -235,31 +245,31 @@ def _is_step(ev: Evaluator, matrix: Matrix, step: int) -> SSAValue:
 
 
 def _dense_view(ev: Evaluator, matrix: Matrix) -> SSAValue:
-    """Return the memory of a matrix with stride 2 or -1 as a contiguous view."""
+    """Return the memory of a matrix with a small stride as a contiguous view."""
     key = "dense", id(matrix.memref)
     if key not in ev.memo:
         first = ev.nest.places[0]
         offset, (row_step, _) = view_of(matrix.memref, first)
-        sizes = matrix.rows, first.times(matrix.cols, 2)
+        sizes = matrix.rows, first.times(matrix.cols, MOST_APART)
         ev.memo[key] = reinterpret(first, matrix.memref, offset, sizes, (row_step, 1))
     return ev.memo[key]
 
 
-def store_of_any_stride(
-    ev: Evaluator, matrix: Matrix, scatter: vector.ScatterOp
-) -> None:
-    """Do what ``scatter`` does, faster if the stride of rows is 2."""
-    build = ev.nest.places[2]
+def store_of_any_stride(ev: Evaluator, tile: TileAt, scatter: vector.ScatterOp) -> None:
+    """Do what ``scatter`` does, faster if the stride of rows is small."""
+    matrix, build = tile.matrix, ev.nest.places[2]
+    step = tile.shape[0] if lies_across(matrix) else 2
     # Targets without masks as in `strided_store`.
-    if not ev.state.target.has_masks or lies_across(matrix):
+    if not ev.state.target.has_masks or not 1 < step <= MOST_APART:
         build.add(scatter)
         return
     there, elsewhere = Block(), Block([scatter, scf.YieldOp()])
     stores, (row, col) = Builder.at_end(there), scatter.indices
-    view, first = _dense_view(ev, matrix), stores.times(col, 2)
-    _store_every_nth(stores, scatter, (view, row), first, 2, 0)
+    view, first = _dense_view(ev, matrix), stores.times(col, step)
+    _store_every_nth(stores, scatter, (view, row), first, step, 0)
     stores.add(scf.YieldOp())
-    build.add(scf.IfOp(_is_step(ev, matrix, 2), [], Region(there), Region(elsewhere)))
+    fits = _is_step(ev, matrix, step)
+    build.add(scf.IfOp(fits, [], Region(there), Region(elsewhere)))
 
 
 def strided_store(
@@ -337,7 +347,7 @@ def _few(tile: ScatterTile) -> tuple[int, int]:
     """
     step, offset = step_of(parts_of(tile.indices).numbers)
     is_dense = strides_of(memref_type(tile.memref)) == [1]
-    few = is_dense and (1 < step <= _MOST_VECTORS or step == -1)
+    few = is_dense and (1 < step <= MOST_APART or step == -1)
     return (step, offset % step) if few else (0, 0)
 
 

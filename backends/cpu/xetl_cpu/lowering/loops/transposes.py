@@ -24,7 +24,14 @@ from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import LoadTileOp, TileConvLayoutOp, TileTransposeOp
 from xetl.ir.builder import Builder
 from xetl.worklist import Worklist
-from xetl_cpu.lowering.loops.state import Matrix, State, TileAt, shape_of
+from xetl_cpu.lowering.loops.state import (
+    Matrix,
+    State,
+    TileAt,
+    has_functions,
+    is_narrow,
+    shape_of,
+)
 
 PART = 16
 """Bytes of the parts within which one instruction interleaves two vectors."""
@@ -66,6 +73,19 @@ def lies_across(matrix: Matrix, flipped: bool = False) -> bool:
     """
     down, right = static_strides(memref_type(matrix.memref))[:: -1 if flipped else 1]
     return down == 1 and right != 1
+
+
+def goes_down(state: State, value: SSAValue, tile: TileAt) -> bool:
+    """Whether stores follow columns: these, but not rows, are contiguous in memory.
+
+    Functions of narrow rows go down as well: along rows, lanes would stay empty.
+    """
+    rows, cols = tile.shape
+    if cols == 1 or (rows > 1 and lies_across(tile.matrix)):
+        return True
+    if not (state.target.has_masks and is_narrow(tile.shape, state.lanes)):
+        return False
+    return has_functions(state, value)
 
 
 def reads_across(state: State, value: SSAValue) -> bool:
