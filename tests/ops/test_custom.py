@@ -163,6 +163,19 @@ def test_what_has_no_derivative_says_so() -> None:
     assert caught.value.code == "X0838"
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_array_needs_a_gradient(count: int) -> None:
+    @xetl.op(f"tests::gradients{count}", backward=lambda grad, a, b: (grad,) * count)
+    def both(a, b):
+        return a * b
+
+    a, b = (torch.ones(3, requires_grad=True) for _ in range(2))
+    problem = f"gave {count} gradients for 2 arrays"
+    with pytest.raises(LaunchError, match=problem) as caught:
+        both(a, b).sum().backward()
+    assert caught.value.code == "X0829"
+
+
 def test_wrong_names() -> None:
     for wrong in ("scale", "a::", "a::b::c", "1::2"):
         with pytest.raises(LaunchError) as caught:

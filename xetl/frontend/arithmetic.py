@@ -26,7 +26,7 @@ from xetl.frontend.types import (
     scalar_kind,
     show_shape,
 )
-from xetl.language.dtypes import DType, f32, i1, i64, promote
+from xetl.language.dtypes import DType, f32, i1, i64, promote, u64
 from xetl.records import record
 
 
@@ -232,15 +232,17 @@ def binary_scalars(
         if op.floats is None:
             raise ctx.error("X0304", f"`{op.symbol}` is not defined on floats")
         one, other = casts.to_float(ctx, left), casts.to_float(ctx, right)
-        return Scalar(ctx.emit(op.floats(one, other)), "float")
+        wide = casts.wide_of("float", left, right)
+        return Scalar(ctx.emit(op.floats(one, other)), "float", wide)
     if _is_neutral(op, right):
         return left
     if op.symbol in "+*" and _is_neutral(op, left):
         return right
-    assert op.signed is not None
-    return Scalar(
-        ctx.emit(op.signed(casts.to_int(ctx, left), casts.to_int(ctx, right))), "int"
-    )
+    wide = casts.wide_of("int", left, right)
+    maker = op.maker(wide or i64)
+    assert maker is not None
+    one, other = casts.to_int(ctx, left), casts.to_int(ctx, right)
+    return Scalar(ctx.emit(maker(one, other)), "int", wide)
 
 
 def _is_neutral(op: operators.Binary, value: Value) -> bool:
@@ -255,7 +257,7 @@ def _is_neutral(op: operators.Binary, value: Value) -> bool:
 def compare(ctx: Context, op: operators.Comparison, left: Arg, right: Arg) -> Value:
     """Compile ``left op right`` to a condition, or to a mask if a side is a vector."""
     if is_constant(left.value) and is_constant(right.value):
-        return _fold(ctx, op, left, right)
+        return _fold(ctx, op, _as_dtype(ctx, left, right), _as_dtype(ctx, right, left))
     if op.symbol in ("==", "!=") and _never_equal(left.value, right.value):
         return op.symbol == "!="
     check_operands(ctx, op.symbol, [left, right])
@@ -267,13 +269,25 @@ def compare(ctx: Context, op: operators.Comparison, left: Arg, right: Arg) -> Va
             )
             return Scalar(ctx.emit(arith.CmpfOp(op.floats, one, other)), "bool")
         one, other = casts.to_int(ctx, left.value), casts.to_int(ctx, right.value)
-        return Scalar(ctx.emit(arith.CmpiOp(op.signed, one, other)), "bool")
+        wide = casts.wide_of("int", left.value, right.value)
+        predicate = op.unsigned if wide == u64 else op.signed
+        return Scalar(ctx.emit(arith.CmpiOp(predicate, one, other)), "bool")
     both = unify(ctx, op.symbol, [left, right])
     first, second = (vector.ssa for vector in both.vectors)
     if both.dtype.is_float:
         return _vector(ctx.emit(arith.CmpfOp(op.floats, first, second)), both, i1)
     predicate = op.signed if both.dtype.kind == "i" else op.unsigned
     return _vector(ctx.emit(arith.CmpiOp(predicate, first, second)), both, i1)
+
+
+def _as_dtype(ctx: Context, arg: Arg, other: Arg) -> Arg:
+    """Convert ``np.float32`` or a name if the other side of a comparison is a dtype."""
+    if not (isinstance(other.value, DType) and isinstance(arg.value, type | str)):
+        return arg
+    try:
+        return Arg(DType.of(arg.value), arg.node)
+    except TileTypeError as error:
+        raise ctx.locate_error(error, arg.node) from None
 
 
 def _never_equal(left: Value, right: Value) -> bool:

@@ -77,7 +77,8 @@ def _of_floats(
     arithmetic.check_operands(ctx, call.name, args)
     if not any(isinstance(arg.value, Vector) for arg in args):
         numbers = [casts.to_float(ctx, arg.value) for arg in args]
-        return Scalar(ctx.emit(make(*numbers)), "float")
+        wide = casts.wide_of("float", *(arg.value for arg in args))
+        return Scalar(ctx.emit(make(*numbers)), "float", wide)
     both = arithmetic.unify(ctx, call.name, args, to_floats=True)
     if both.dtype.is_bool:
         raise arithmetic.no_such_operator(ctx, call.name, both.dtype)
@@ -242,12 +243,16 @@ def _where(call: Call) -> Value:
 
 
 def _branches(ctx: Context, condition: Value, a: Arg, b: Arg) -> tuple[Vector, Vector]:
-    """Return both values as vectors of one dtype: f32 of scalar floats, i32 of ints."""
+    """Return both values as vectors of one dtype.
+
+    Scalar floats are f32, ints i32; but elements of 64 bits keep their dtype.
+    """
     if isinstance(a.value, Vector) or isinstance(b.value, Vector):
         both = arithmetic.unify(ctx, "where", [a, b])
         return both.vectors[0], both.vectors[1]
     kinds = {scalar_kind(a.value), scalar_kind(b.value)}
     dtype = f32 if "float" in kinds else i1 if kinds == {"bool"} else i32
+    dtype = casts.wide_of("float" if dtype == f32 else "int", a.value, b.value) or dtype
     shape = condition.shape
     return casts.splat(ctx, a.value, shape, dtype), casts.splat(
         ctx, b.value, shape, dtype

@@ -20,6 +20,7 @@ from xetl.frontend.arguments import Arg, Call, builds, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base
 from xetl.frontend.casts import to_int, whole
 from xetl.frontend.context import FirstMap
+from xetl.frontend.indices import as_indices
 from xetl.language.dtypes import DType
 from xetl.language.maps import SgMap, WgMap, XeMap, check_wg_map
 
@@ -320,7 +321,7 @@ def _update_tile_offset(call: Call) -> types.Tile:
             )
             raise call.unfit("X0208", problem, "offsets")
         gathers.check_indices(call.ctx, [call.args["offsets"]])
-        positions = gathers.as_indices(call.ctx, step)
+        positions = as_indices(call.ctx, step)
         op = xetile.UpdateTileOffsetOp(tile.ssa, indices=positions)
         moved = call.ctx.emit(op)
     elif isinstance(call.value("offsets"), types.Vector):

@@ -91,7 +91,8 @@ def from_ssa(like: Value, values: Iterator[SSAValue]) -> Value:
         return tuple(from_ssa(item, values) for item in items_of(like) or ())
     if isinstance(like, Vector | Tile):
         return replace(like, ssa=next(values))
-    return Scalar(next(values), scalar_kind(like))
+    wide = like.wide if isinstance(like, Scalar) else None
+    return Scalar(next(values), scalar_kind(like), wide)
 
 
 def describe_kind(value: Value) -> str:

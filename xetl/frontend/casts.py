@@ -28,7 +28,7 @@ from xetl.frontend.types import (
     show_shape,
     vector_type,
 )
-from xetl.language.dtypes import DType, f32, f64, i1, i64
+from xetl.language.dtypes import DType, f32, f64, i1, i64, u64
 
 
 def transpose_vector(ctx: Context, value: Vector) -> Vector:
@@ -91,7 +91,18 @@ def to_float(ctx: Context, value: Value) -> SSAValue:
     if value.kind == "float":
         return value.ssa
     as_int = ctx.emit(arith.IndexCastOp(to_int(ctx, value), I64))
-    return ctx.emit(arith.SitofpOp(as_int, F64))
+    convert = arith.UitofpOp if value.wide == u64 else arith.SitofpOp
+    return ctx.emit(convert(as_int, F64))
+
+
+def wide_of(kind: str, *values: Value) -> DType | None:
+    """Return the dtype of 64 bits of a number that is computed from elements of it.
+
+    As in C, signed and unsigned numbers give an unsigned one.
+    """
+    found = {each.wide for each in values if isinstance(each, Scalar)}
+    known = (f64,) if kind == "float" else (u64, i64)
+    return next((dtype for dtype in known if dtype in found), None)
 
 
 def to_int(ctx: Context, value: Value) -> SSAValue:
@@ -154,11 +165,12 @@ def from_element(ctx: Context, element: SSAValue, dtype: DType) -> Scalar:
         return Scalar(element, "bool")
     if dtype.is_float:
         wide = element if dtype == f64 else ctx.emit(arith.ExtfOp(element, F64))
-        return Scalar(wide, "float")
+        return Scalar(wide, "float", dtype if dtype == f64 else None)
     if element.type == INDEX:
         return Scalar(element, "int")
     cast = arith.IndexCastuiOp if dtype.kind == "u" else arith.IndexCastOp
-    return Scalar(ctx.emit(cast(element, INDEX)), "int")
+    wide = dtype if dtype.bits == i64.bits else None
+    return Scalar(ctx.emit(cast(element, INDEX)), "int", wide)
 
 
 def truth_of_scalar(ctx: Context, value: Scalar) -> SSAValue:
@@ -322,7 +334,7 @@ def _kind(value: Scalar | Vector) -> str:
 
 def _like(value: Scalar | Vector, ssa: SSAValue) -> Scalar | Vector:
     if isinstance(value, Scalar):
-        return Scalar(ssa, value.kind)
+        return Scalar(ssa, value.kind, value.wide)
     return Vector(ssa, value.shape, value.dtype)
 
 

@@ -12,11 +12,11 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects.upstream import arith, math
 from xetl.frontend.arguments import Arg
-from xetl.frontend.casts import convert, runtime, splat, to_float, to_int
+from xetl.frontend.casts import convert, runtime, splat, to_float, to_int, wide_of
 from xetl.frontend.context import Context
 from xetl.frontend.operators import FLOORDIV, Binary
 from xetl.frontend.types import Scalar, Shape, Value, Vector, is_constant, scalar_kind
-from xetl.language.dtypes import DType, f32, f64, index
+from xetl.language.dtypes import DType, f32, f64, index, u64
 
 LARGEST_PRODUCT = 16
 """The largest exponent of a float that becomes products; for integers all do."""
@@ -127,10 +127,12 @@ def divide_scalars(ctx: Context, op: Binary, left: Value, right: Value) -> Scala
     if "float" in (scalar_kind(left), scalar_kind(right)):
         one, other = to_float(ctx, left), to_float(ctx, right)
         numbers = _Numbers(ctx, (), f64)
-        return Scalar(_divide(ctx, op, one, other, numbers, constant), "float")
+        result = _divide(ctx, op, one, other, numbers, constant)
+        return Scalar(result, "float", wide_of("float", left, right))
+    wide = wide_of("int", left, right)
+    numbers = _Numbers(ctx, (), u64 if wide == u64 else index)
     one, other = to_int(ctx, left), to_int(ctx, right)
-    numbers = _Numbers(ctx, (), index)
-    return Scalar(_divide(ctx, op, one, other, numbers, constant), "int")
+    return Scalar(_divide(ctx, op, one, other, numbers, constant), "int", wide)
 
 
 def _divide(

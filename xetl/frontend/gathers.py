@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType, NoneAttr, VectorType, i1
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects import xetile
-from xetl.dialects.base import element_type as element_of
-from xetl.dialects.base import is_vector, memref_type, vector_type
-from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
+from xetl.dialects.base import memref_type
+from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile.types import SHARED
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
-from xetl.frontend.arrays import as_seen, base_of, check_element, mark_bounds
+from xetl.frontend.arrays import (
+    as_seen,
+    base_of,
+    check_element,
+    index_array,
+    mark_bounds,
+    matrix_base,
+    transpose,
+)
 from xetl.frontend.casts import broadcast, splat
 from xetl.frontend.context import Context
+from xetl.frontend.indices import as_indices, first_of_counted
 from xetl.frontend.types import (
     Array,
     Origin,
@@ -32,7 +39,7 @@ from xetl.frontend.types import (
     scalar_kind,
     show_shape,
 )
-from xetl.ir.builder import Builder, remade
+from xetl.ir.builder import Builder
 from xetl.language import dtypes
 
 
@@ -79,8 +86,48 @@ def scatter_tile(
     return Tile(ctx.emit(op), shape, array.dtype, True, origin)
 
 
+def _tile_of(ctx: Context, array: Array, indices: Sequence[Arg]) -> Tile | None:
+    """Return the tile of the elements at indices; None if they are no tile.
+
+    They are one if a row of indices counts up, ``X[b, r, arange(N)]``, or a column and
+    a row do, ``X[b, r + arange(M)[:, None], arange(N)[None, :]]``; the other indices
+    are scalars. So products and block messages see what they see of `init_tile`.
+    """
+    check_indices(ctx, indices)
+    shape = shape_of_indices(ctx, indices)
+    given = [arg.value for arg in indices if isinstance(arg.value, Vector)]
+    shapes, row, column = [each.shape for each in given], (1, shape[-1]), (shape[0], 1)
+    is_row = shape in ((shape[-1],), row) and shapes == [shape]
+    is_matrix = shapes in ([column, row], [row, column])
+    if array.rank == 1 or len(indices) != array.rank or not (is_row or is_matrix):
+        return None
+    starts = [first_of_counted(ctx, as_indices(ctx, each)) for each in given]
+    offsets = [start for start in starts if start is not None]
+    if len(offsets) < len(starts):
+        return None
+    others = {i: arg for i, arg in enumerate(indices) if arg.value not in given}
+    if others:
+        chosen = index_array(ctx, array, [*others.values()], [*others])
+        assert isinstance(chosen, Array)
+        array = chosen
+    if is_row:
+        offsets = [0, *offsets]
+    elif shapes != [column, row]:
+        array, offsets = transpose(array), offsets[::-1]
+    base = matrix_base(ctx, array)
+    order = (0, 1) if base.unit_dim == 0 else (1, 0)
+    how = xetile.TileAttr(order=order, memory_space=space_of(array))
+    type_ = xetile.TileType(matrix_shape(shape), element_type(array.dtype), how)
+    op = xetile.InitTileOp(base.source, offsets, type_, base.sizes, base.strides)
+    return Tile(ctx.emit(op), shape, array.dtype)
+
+
 def load_elements(ctx: Context, array: Array, indices: Sequence[Arg]) -> Vector:
     """Compile ``X[rows, cols]``; elements outside of the array are read as 0."""
+    block = _tile_of(ctx, array, indices)
+    if block is not None:
+        loaded = ctx.emit(xetile.LoadTileOp(block.ssa))
+        return Vector(loaded, block.shape, block.dtype)
     tile = scatter_tile(ctx, array, indices)
     mask = splat(ctx, True, tile.shape, dtypes.i1)
     loaded = ctx.emit(xetile.LoadGatherOp(tile.ssa, mask.ssa))
@@ -96,7 +143,7 @@ def store_elements(
         TileShapeError: ``v`` is a vector of another shape than the indices.
         TileTypeError: ``v`` is a vector of another dtype than the array.
     """
-    tile = scatter_tile(ctx, array, indices)
+    tile = _tile_of(ctx, array, indices) or scatter_tile(ctx, array, indices)
     vector = value.value
     if not isinstance(vector, Vector):
         check_element(ctx, array.dtype, value)
@@ -116,6 +163,9 @@ def store_elements(
         raise ctx.error(
             "X0311", problem, value.node, label=f"is {describe(vector)}", help=help_
         )
+    if not tile.scattered:
+        ctx.add(xetile.StoreTileOp(vector.ssa, tile.ssa))
+        return
     mask = splat(ctx, True, tile.shape, dtypes.i1)
     ctx.add(xetile.StoreScatterOp(vector.ssa, mask.ssa, tile.ssa))
 
@@ -129,6 +179,11 @@ def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
             found = value.dtype if isinstance(value, Vector) else describe(value)
             problem = f"indices must be integers, not {found}"
             help_ = "convert with `.to(xetile.i64)`"
+            if isinstance(value, Vector) and value.dtype.is_bool:
+                help_ = (
+                    "choose with xetile.where, or pass the mask to xetile.load_gather"
+                )
+                help_ += " or xetile.store_scatter, with a tile of indices"
             raise ctx.error("X0305", problem, arg.node, help=help_)
 
 
@@ -181,74 +236,3 @@ def _one_dim(ctx: Context, array: Array, dim: int, arg: Arg) -> tuple[Vector, Ve
     step = splat(ctx, as_seen(stride), shape, dtypes.index).ssa
     way = ctx.emit(arith.MuliOp(at, step))
     return Vector(inside, shape, dtypes.i1), Vector(way, shape, dtypes.index)
-
-
-# 64-bit indices -----------------------------------------------------------------------
-
-_ARITHMETIC = (
-    *(arith.AddiOp, arith.SubiOp, arith.MuliOp),
-    *(arith.MinsiOp, arith.MaxsiOp, arith.MinuiOp, arith.MaxuiOp),
-)
-_SHAPES = (vector.ShapeCastOp, TileBroadcastOp, TileTransposeOp)
-
-
-def as_indices(ctx: Context, indices: Vector) -> SSAValue:
-    """Convert an integer vector to a vector of `index`, computed in 64 bits.
-
-    Its sums and products are computed again in 64 bits, where they do not overflow.
-    """
-    if indices.dtype == dtypes.index:
-        return indices.ssa
-    root = indices.ssa, indices.dtype.kind == "u"
-    found: dict[_Number, SSAValue] = {}
-    waiting = [root]
-    while waiting:
-        number = waiting[-1]
-        parts = _parts(ctx, *number)
-        missing = [part for part in parts if part not in found]
-        if missing and number not in found:
-            waiting += missing
-            continue
-        waiting.pop()
-        if number not in found:
-            found[number] = _widened(ctx, number, [found[part] for part in parts])
-    return found[root]
-
-
-def _parts(ctx: Context, value: SSAValue, unsigned: bool) -> list[_Number]:
-    """Return the operands of a sum, product, extension, select or reshape, else []."""
-    op = value.owner
-    if not isinstance(op, Operation) or value in ctx.divided:
-        return []
-    if isinstance(op, arith.ExtsiOp | arith.ExtuiOp):
-        narrow = element_of(op.operands[0].type)
-        return [] if narrow == i1 else [(op.operands[0], type(op) is arith.ExtuiOp)]
-    if isinstance(op, arith.SelectOp):
-        return [(op.true_value, unsigned), (op.false_value, unsigned)]
-    if isinstance(op, (*_ARITHMETIC, *_SHAPES)):
-        return [(operand, unsigned) for operand in op.operands]
-    return []
-
-
-def _widened(ctx: Context, number: _Number, parts: list[SSAValue]) -> SSAValue:
-    """Compute a number in 64 bits from its parts in 64 bits, or convert it."""
-    (value, unsigned), op = number, number[0].owner
-    type_ = VectorType(IndexType(), vector_type(value).get_shape())
-    if isinstance(op, arith.ExtsiOp | arith.ExtuiOp) and parts:
-        return parts[0]
-    if isinstance(op, Operation) and parts:
-        condition = [op.condition] if isinstance(op, arith.SelectOp) else []
-        return ctx.emit(remade(op, [*condition, *parts], [type_]))
-    if isinstance(op, arith.IndexCastOp) and op.operands[0].type == type_:
-        return op.operands[0]  # the value is of `arange`
-    if isinstance(op, vector.BroadcastOp) and not is_vector(op.operands[0].type):
-        scalar = op.operands[0].owner
-        if isinstance(scalar, arith.IndexCastOp):
-            # A scalar of the language has 64 bits.
-            return ctx.emit(vector.BroadcastOp(scalar.operands[0], type_))
-    cast = arith.IndexCastuiOp if unsigned else arith.IndexCastOp
-    return ctx.emit(cast(value, type_))
-
-
-_Number = tuple[SSAValue, bool]
-"""A value, and whether it is an unsigned number."""

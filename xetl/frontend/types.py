@@ -64,10 +64,15 @@ class Origin:
 
 @record(frozen=True, eq=False)
 class Scalar:
-    """A run-time number: ``index``, f64 or i1."""
+    """A run-time number: ``index``, f64 or i1.
+
+    ``wide`` is the dtype of 64 bits of an array that it is an element of, or was
+    computed from.
+    """
 
     ssa: SSAValue
     kind: ScalarKind
+    wide: DType | None = None
 
 
 @record(frozen=True, eq=False)

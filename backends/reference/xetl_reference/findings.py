@@ -104,7 +104,8 @@ def outside_base(
         code="X0821",
         label=f"element {lane[-1] if lane[0] == 0 else lane} of the tile",
         notes=[f"in {who}"],
-        help="mask these elements off; unchecked, they read as padding and are not"
+        help="mask these elements off, as in `load_gather(init_tile(X, [i]), mask)` or"
+        " `store_scatter(v, mask, tile)`; unchecked, they read as padding and are not"
         " written",
         array=name,
         index=index,

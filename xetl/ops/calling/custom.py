@@ -215,6 +215,10 @@ def _gradients(
         several = isinstance(given, tuple | list)
         each = cast("Sequence[Any]", given if several else (given,))
         to = [p.name for p in inputs] if len(each) == len(inputs) else arrays
+        if len(each) != len(to):
+            problem = f"a backward gave {len(each)} gradients for {len(arrays)} arrays"
+            help_ = f"return one for each of {', '.join(arrays)}; None for no gradient"
+            raise LaunchError(problem, "X0829", help_)
         return dict(zip(to, each))
 
     return found

@@ -86,6 +86,8 @@ def bounds_of(state: State, op: arith.SelectOp) -> Iterator[TileAt]:
     starts at column k, the bound is n - k.
     """
     test = op.condition.owner
+    if isinstance(test, TileBroadcastOp):  # the same in all rows
+        test = test.source.owner
     bound = bound_of_columns(test) if isinstance(test, arith.CmpiOp) else None
     while bound is not None and isinstance(bound.owner, arith.IndexCastOp):
         bound = bound.owner.operands[0]
