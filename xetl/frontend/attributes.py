@@ -178,7 +178,8 @@ def _constant_index(
     value = ctx.evaluate(node)
     if not is_constant(value):
         problem = f"{what} must be known when compiling"
-        help_ = "loop over xetile.static_range, or choose with `if`"
+        help_ = "loop over xetile.static_range, choose with `if`, or pass an array"
+        help_ += " as an argument"
         if "slice" in what:
             help_ = "of a vector xetile.gather chooses elements as the run decides"
         label = f"is {describe(value)}"

@@ -99,6 +99,8 @@ class Parameters:
         if missing:
             problem = f"`{self.kernel}` was called without {_listed(missing)}"
             help_ = f"its parameters are {_listed(self.names)}"
+            if self.names[0] == "self":
+                help_ = "a kernel is no method: it gets no `self`"
             raise LaunchError(problem, "X0803", help_)
         return values
 

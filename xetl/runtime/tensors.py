@@ -209,7 +209,7 @@ def _derivative_error(name: str) -> LaunchError:
         f"`{name}` requires a gradient, but kernels have no derivatives",
         code="X0838",
         help=f"pass `{name}.detach()`, or launch inside of `with torch.no_grad():`; "
-        "to train, call the kernel in a torch.autograd.Function with a backward",
+        "to train, wrap the launch in a function with `@xetl.op(..., backward=...)`",
     )
 
 

@@ -277,7 +277,7 @@ def wrong_index_of_a_tuple(X: "f32 1", n: "i64"):
     pair = X[0], X[1]
     for i in range(2):
         # CARET: i
-        # CHECK: = help: loop over xetile.static_range, or choose with `if`
+        # CHECK: = help: loop over xetile.static_range, choose with `if`, or pass an array as an argument
         X[i] = pair[i]  # ERROR: X0305 an index of a tuple must be known when compiling
 
 
