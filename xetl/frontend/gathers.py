@@ -91,15 +91,16 @@ def _tile_of(ctx: Context, array: Array, indices: Sequence[Arg]) -> Tile | None:
 
     They are one if a row of indices counts up, ``X[b, r, arange(N)]``, or a column and
     a row do, ``X[b, r + arange(M)[:, None], arange(N)[None, :]]``; the other indices
-    are scalars. So products and block messages see what they see of `init_tile`.
+    are scalars. So products and block messages see what they see of `init_tile`. Of a
+    matrix, a row of indices is as good as a tile.
     """
     check_indices(ctx, indices)
     shape = shape_of_indices(ctx, indices)
     given = [arg.value for arg in indices if isinstance(arg.value, Vector)]
     shapes, row, column = [each.shape for each in given], (1, shape[-1]), (shape[0], 1)
-    is_row = shape in ((shape[-1],), row) and shapes == [shape]
+    is_row = shape in ((shape[-1],), row) and shapes == [shape] and array.rank > 2
     is_matrix = shapes in ([column, row], [row, column])
-    if array.rank == 1 or len(indices) != array.rank or not (is_row or is_matrix):
+    if len(indices) != array.rank or not (is_row or is_matrix):
         return None
     starts = [first_of_counted(ctx, as_indices(ctx, each)) for each in given]
     offsets = [start for start in starts if start is not None]

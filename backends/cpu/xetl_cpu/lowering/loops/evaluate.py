@@ -109,7 +109,7 @@ def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     return ev.eval(source, at.moved(row, col))
 
 
-_APART = "gathered; a stride of 2 or -1 is loaded as vectors and shuffled, 0 repeated"
+_APART = "gathered; strides of 2, 3 and -1 are loaded as vectors, 0 is repeated"
 
 
 def _load_tile(ev: Evaluator, op: xetile.LoadTileOp, at: At) -> SSAValue:

@@ -48,7 +48,6 @@ from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, lane_numbers, no_loops
 from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (
-    MOST_APART,
     Buffer,
     ScatterTile,
     State,
@@ -57,12 +56,7 @@ from xetl_cpu.lowering.loops.state import (
     leaves,
     view_of,
 )
-from xetl_cpu.lowering.loops.transposes import (
-    PART,
-    goes_down,
-    lies_across,
-    reads_across,
-)
+from xetl_cpu.lowering.loops.transposes import PART, goes_down, reads_across, steps_of
 from xetl_cpu.lowering.tiles import may_alias, tile_root
 
 _LEAST_BYTES = 16
@@ -422,9 +416,9 @@ def _for_blocks(state: State, value: SSAValue, smallest: int) -> State | None:
 def _tell(op: StoreTileOp, state: State, tile: TileAt) -> None:
     lanes, matrix = state.lanes, tile.matrix
     how = "" if matrix.is_contiguous() else ", each element by itself"
-    step = tile.shape[0] if lies_across(matrix) else 2
-    if how and state.target.has_masks and 1 < step <= MOST_APART:
-        how += f" unless the stride is {step}"
+    steps = steps_of(tile, (2, 3)) if how and state.target.has_masks else ()
+    if steps:
+        how += f" unless the stride is {' or '.join(map(str, steps))}"
     rest = "" if tile.non_negative else "; masked, for its offset may be negative"
     remark(op, "loop", f"computed and stored in vectors of {lanes}{how}{rest}")
 

@@ -39,7 +39,7 @@ from xetl_cpu.lowering.loops.state import (
     shape_of,
     view_of,
 )
-from xetl_cpu.lowering.loops.transposes import lies_across
+from xetl_cpu.lowering.loops.transposes import steps_of
 
 
 def strided_load(
@@ -188,11 +188,7 @@ def row_of_any_stride(
     same = splat(build, build.insert(one), lanes)
     found = build.insert(arith.SelectOp(gather.mask, same, gather.pass_thru))
     build.add(scf.YieldOp(found))
-    # If columns are contiguous, the stride is the distance of rows. It is small if the
-    # tile is all of a narrow matrix.
-    steps, across = (-1, 2), tile.shape[0]
-    if lies_across(matrix):
-        steps = (across,) if 1 < across <= min(MOST_APART, lanes) else ()
+    steps = [step for step in steps_of(tile, (-1, 2, 3)) if step <= lanes]
     other = _as_vectors(rest, ev, matrix, gather, steps) if steps else gather
     rest.add(scf.YieldOp(rest.insert(other)))
     return scf.IfOp(is_one, [gather.result.type], Region(there), Region(elsewhere))
@@ -258,18 +254,17 @@ def _dense_view(ev: Evaluator, matrix: Matrix) -> SSAValue:
 def store_of_any_stride(ev: Evaluator, tile: TileAt, scatter: vector.ScatterOp) -> None:
     """Do what ``scatter`` does, faster if the stride of rows is small."""
     matrix, build = tile.matrix, ev.nest.places[2]
-    step = tile.shape[0] if lies_across(matrix) else 2
+    found: Operation = scatter
     # Targets without masks as in `strided_store`.
-    if not ev.state.target.has_masks or not 1 < step <= MOST_APART:
-        build.add(scatter)
-        return
-    there, elsewhere = Block(), Block([scatter, scf.YieldOp()])
-    stores, (row, col) = Builder.at_end(there), scatter.indices
-    view, first = _dense_view(ev, matrix), stores.times(col, step)
-    _store_every_nth(stores, scatter, (view, row), first, step, 0)
-    stores.add(scf.YieldOp())
-    fits = _is_step(ev, matrix, step)
-    build.add(scf.IfOp(fits, [], Region(there), Region(elsewhere)))
+    for step in steps_of(tile, (2, 3)) if ev.state.target.has_masks else ():
+        there, elsewhere = Block(), Block([found, scf.YieldOp()])
+        stores, (row, col) = Builder.at_end(there), scatter.indices
+        view, first = _dense_view(ev, matrix), stores.times(col, step)
+        _store_every_nth(stores, scatter, (view, row), first, step, 0)
+        stores.add(scf.YieldOp())
+        fits = _is_step(ev, matrix, step)
+        found = scf.IfOp(fits, [], Region(there), Region(elsewhere))
+    build.add(found)
 
 
 def strided_store(

@@ -25,6 +25,7 @@ from xetl.dialects.xetile import LoadTileOp, TileConvLayoutOp, TileTransposeOp
 from xetl.ir.builder import Builder
 from xetl.worklist import Worklist
 from xetl_cpu.lowering.loops.state import (
+    MOST_APART,
     Matrix,
     State,
     TileAt,
@@ -73,6 +74,18 @@ def lies_across(matrix: Matrix, flipped: bool = False) -> bool:
     """
     down, right = static_strides(memref_type(matrix.memref))[:: -1 if flipped else 1]
     return down == 1 and right != 1
+
+
+def steps_of(tile: TileAt, else_: tuple[int, ...]) -> tuple[int, ...]:
+    """Return strides of a row that are worth a way of their own, or ``else_``.
+
+    If columns are contiguous, the stride is the distance of rows. It is small if the
+    tile is all of a narrow matrix.
+    """
+    if not lies_across(tile.matrix):
+        return else_
+    across = tile.shape[0]
+    return (across,) if 1 < across <= MOST_APART else ()
 
 
 def goes_down(state: State, value: SSAValue, tile: TileAt) -> bool:
