@@ -127,3 +127,20 @@ def test_one_of_each_row(shape: Any, dtype: Any) -> None:
         assert torch.equal(ops.gather(each, -1, places, out=out), wanted)
     outside = index - 21
     assert not ops.gather(x, -1, outside).any()
+
+
+@pytest.mark.parametrize("shape", [(70, 50), (130, 7), (2, 40, 300), (3, 67, 2)])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32]
+)
+def test_sums_along_many_rows(shape: Any, dtype: Any) -> None:
+    """A program copies a block of rows, then adds to them; some rows have no index."""
+    fewer = *shape[:-2], shape[-2] - 3, 9
+    x, source = torch.randint(-9, 9, shape), torch.randint(-9, 9, (*shape[:-1], 11))
+    index = torch.randint(shape[-1], fewer)
+    wanted = torch.scatter_add(x, -1, index, source).to(dtype)
+    given = x.to(dtype), -1, index, source.to(dtype)
+    assert torch.equal(ops.scatter_add(*given), wanted)
+    out = torch.empty_like(wanted)
+    ops.scatter_add(*given, out=out)
+    assert torch.equal(out, wanted)

@@ -30,6 +30,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import (
+    LEAST,
     array_of,
     find_dim,
     floats,
@@ -126,10 +127,23 @@ def scatter_columns(
 
 
 @xetile.function
-def convert_row(source: Array, to: Array, WIDTH: constexpr) -> None:
-    """``to[i] = source[i]``, in the dtype of ``to``; both are rows."""
-    for j in range(0, to.shape[0], WIDTH):
-        put(take(source, [j], (WIDTH,), to.dtype), to, [j])
+def copy_rows(source: Array, at: int, to: Array, begin: int, SHAPE: constexpr) -> None:
+    """``to[begin + i] = source[at + i]`` for i < SHAPE[0], in the dtype of ``to``."""
+    for j in range(0, to.shape[1], SHAPE[1]):
+        put(take(source, [at, j], SHAPE, to.dtype), to, [begin, j])
+
+
+@xetile.function
+def add_rows(
+    index: Array, source: Array, at: int, to: Array, begin: int, BLOCK: constexpr
+) -> None:
+    """``to[begin + i, index[at + i, j]] += source[at + i, j]`` for i < BLOCK."""
+    for i in range(0, min(BLOCK, index.shape[0] - at)):
+        places, added, row = index[at + i], source[at + i], to[begin + i]
+        for j in range(0, places.shape[0]):
+            place = places[j]
+            if place >= 0 and place < row.shape[0]:
+                row[place] = row[place] + added[j].to(row.dtype)
 
 
 @xetile.kernel
@@ -140,30 +154,30 @@ def scatter_rows(
     sums: Array | None,
     out: Array,
     WIDTH: constexpr,
+    BLOCK: constexpr,
     ROWS: constexpr,
 ) -> None:
     """``out[i] = x[i]; out[i, index[i, j]] += source[i, j]``; a program has ROWS rows.
 
-    Without ``x`` it adds to the elements of ``out``. With ``sums``, (programs,
-    columns), it sums each row there, in the dtype of ``sums``.
+    It copies a BLOCK of rows before it adds to them, since the processor waits if it
+    loads a number soon after a vector with it was stored. Without ``x`` it adds to the
+    elements of ``out``. With ``sums``, (programs, BLOCK, columns), it adds ``x`` and
+    ``source`` there, in the dtype of ``sums``.
     """
     program, number = xetile.program_id(0), xetile.program_id(1)
-    whole = matrix(out, number)
-    for i in range(program * ROWS, min(program * ROWS + ROWS, whole.shape[0])):
-        row = whole[i]
-        to = row
-        if sums is not None:
+    places, added = matrix(index, number), matrix(source, number)
+    whole, first = matrix(out, number), program * ROWS
+    for begin in range(first, min(first + ROWS, whole.shape[0]), BLOCK):
+        if x is None:
+            add_rows(places, added, begin, whole, begin, BLOCK)
+        elif sums is None:
+            copy_rows(matrix(x, number), begin, whole, begin, (BLOCK, WIDTH))
+            add_rows(places, added, begin, whole, begin, BLOCK)
+        else:
             to = sums[number * xetile.num_programs(0) + program]
-        if x is not None:
-            convert_row(matrix(x, number)[i], to, WIDTH)
-        if i < matrix(index, number).shape[0]:
-            places, added = matrix(index, number)[i], matrix(source, number)[i]
-            for j in range(0, places.shape[0]):
-                at = places[j]
-                if at >= 0 and at < to.shape[0]:
-                    to[at] = to[at] + added[j].to(to.dtype)
-        if sums is not None:
-            convert_row(to, row, WIDTH)
+            copy_rows(matrix(x, number), begin, to, 0, (BLOCK, WIDTH))
+            add_rows(places, added, begin, to, 0, BLOCK)
+            copy_rows(to, 0, whole, begin, (BLOCK, WIDTH))
 
 
 def _check_index(name: str, index: Operand) -> None:
@@ -292,17 +306,20 @@ def _added(
     m, n = whole(array_of(made)).shape[-2:]
     is_apart = acc != made.dtype
     if along:
-        width, rows = min(_ROW, width_of(n)), _ROWS if is_apart else 1
-        kernel, constants, programs = scatter_rows, (width, rows), cdiv(m, rows)
-        own = (n,)
+        width = min(_ROW, width_of(n))
+        is_gpu = choose_backend(values=[array_of(made)]).name == DEVICE_BACKEND
+        block = 1 if is_gpu else max(1, min(_TOGETHER, _ROW // n))
+        rows = block * (cdiv(_ROWS, block) if is_apart else 1)
+        kernel, constants = scatter_rows, (width, block, rows)
+        programs, held = cdiv(m, rows), (block, n)
     else:
         # Narrow columns of a wide matrix evict each other from caches.
         is_apart = x is not None
         width = min(_STRIPE, width_of(n))
         kernel, constants, programs = scatter_columns, (width,), cdiv(n, width)
-        own = (m, width)
+        held = (m, width)
     matrices = batches.matrices
-    sums = temporary((programs * matrices, *own), acc) if is_apart else None
+    sums = temporary((programs * matrices, *held), acc) if is_apart else None
     views = [*(4 - len(some)) * [None], *some[:-1], None, some[-1]]
     launch = Launch(kernel, views, batches.loops, (programs, matrices, 1), constants)
     return Step(launch, (x, index, src, sums, made))
@@ -360,7 +377,8 @@ def _sum_at(
     acc = sums_of(made.dtype) if made.dtype.is_float else made.dtype
     if _has_rows(dim, index, made if x is None else x, src):
         return added_rows((x, src, made), index, _line(dim, index), dim)
-    if x is not None and _same_matrices(dim, index, x):
+    is_narrow = dim == made.ndim - 1 and made.shape[dim] < LEAST
+    if x is not None and not is_narrow and _same_matrices(dim, index, x):
         return [_added(x, index, src, made, dim, acc)]
     # An array of the user may overlap `src`, which is still to be read.
     is_made = acc == made.dtype and made.is_new
