@@ -34,14 +34,16 @@ _NAMES = {
     "rows.extremes": "max min",
     "attention.flash_attention": "flash_attn_varlen_func flash_attn_with_kvcache",
     "losses.fused_losses": "linear_cross_entropy",
-    "indexing": "embedding gather index_select scatter_add",
+    "indexing": "gather index_select scatter_add",
+    "rows_by_number": "embedding",
     "losses.class_losses": "cross_entropy nll_loss",
     "products.matrix_product": "bmm linear matmul prepack",
     "rows.normalization": "layer_norm rms_norm",
     "optimisers": "adamw sgd",
     "rows.ordering": "argsort sort topk",
     "losses.pointwise_losses": "kl_div mse_loss",
-    "rows.reductions": "amax amin argmax argmin mean sum",
+    "rows.positions": "argmax argmin",
+    "rows.reductions": "amax amin mean sum",
     "rows.running_sums": "cumsum",
     "rotary": "rope",
     "products.int4_products": "linear_int4",
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     )
     from xetl.ops.convolution.convolutions import conv1d, conv2d
     from xetl.ops.dropouts import dropout
-    from xetl.ops.indexing import embedding, gather, index_select, scatter_add
+    from xetl.ops.indexing import gather, index_select, scatter_add
     from xetl.ops.losses.class_losses import cross_entropy, nll_loss
     from xetl.ops.losses.fused_losses import linear_cross_entropy
     from xetl.ops.losses.pointwise_losses import kl_div, mse_loss
@@ -75,10 +77,12 @@ if TYPE_CHECKING:
     from xetl.ops.rows.extremes import max, min
     from xetl.ops.rows.normalization import layer_norm, rms_norm
     from xetl.ops.rows.ordering import argsort, sort, topk
-    from xetl.ops.rows.reductions import amax, amin, argmax, argmin, mean, sum
+    from xetl.ops.rows.positions import argmax, argmin
+    from xetl.ops.rows.reductions import amax, amin, mean, sum
     from xetl.ops.rows.running_sums import cumsum
     from xetl.ops.rows.softmaxes import log_softmax, softmax
     from xetl.ops.rows.variances import var
+    from xetl.ops.rows_by_number import embedding
 else:  # with `__getattr__`, a type checker would accept any name
 
     def __getattr__(name: str) -> object:

@@ -24,6 +24,7 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import (
+    array_of,
     elements,
     flat_view,
     floats,
@@ -180,7 +181,7 @@ def clear(out: Array, WIDTH: constexpr) -> None:
 def cleared(to: Operand) -> Step:
     """Return the launch that stores zeros."""
     grid = (cdiv(size_of(to.shape), _ZEROS), 1, 1)
-    order = to.order or range(to.ndim)
+    order = to.order or range(array_of(to).ndim)
     flat: View = lambda a: flat_view(a.transpose(order))
     return Step(Launch(clear, (flat,), (), grid, (_ZEROS,)), (to,))
 

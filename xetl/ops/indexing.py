@@ -1,4 +1,4 @@
-"""``gather``, ``scatter_add``, ``index_select``, ``embedding``: access by an index.
+"""``gather``, ``scatter_add`` and ``index_select``: access by an index.
 
 An index outside of the array reads 0 and adds nothing.
 """
@@ -249,7 +249,11 @@ def _gathered(x: Operand, dim: int, index: Operand, shape: Shape) -> Call:
     return Call((result(shape, x.dtype),), steps)
 
 
-@function()
+def _again(context: Context, grad: Any) -> Mapping[str, Any]:
+    return {"grad": gather(grad, context["dim"], context.saved[0])}
+
+
+@function(backward=_again, saves=["index"])
 def gather_backward(grad: ArrayLike, index: ArrayLike, shape: Dims, dim: int) -> Any:
     """The gradient of the array of this shape that elements were gathered from."""
     dim = find_dim("gather", index, dim)
@@ -454,46 +458,3 @@ def index_select(
         return _gathered(input, dim, index, shape)
 
     return selected(input, index, shape, dim)
-
-
-def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    (numbers,) = context.saved
-    rows, padding = context.shape_of("weight")[0], context["padding_idx"]
-    padding = -1 if padding is None else padding % rows
-    flat = grad.reshape(-1, grad.shape[-1])
-    return {"weight": select_backward(flat, numbers, 0, rows, padding)}
-
-
-@function(backward=_backward, saves=["input"])
-def embedding(
-    input: ArrayLike,
-    weight: ArrayLike,
-    padding_idx: int | None = None,
-    *,
-    out: ArrayLike = None,
-) -> Any:
-    """``weight[input]``: the rows of a table at these indices.
-
-    Args:
-        input: (...), i32 or i64. An index outside of the table gives zeros.
-        weight: (rows, n), of any dtype, from any library as for `softmax`.
-        padding_idx: a row that gets no gradient.
-        out: the array that gets the result.
-
-    Returns:
-        ``out``, or a new array: (..., n), dtype of ``weight``.
-
-    Raises:
-        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
-    """
-    if input.dtype not in (i32, i64):
-        problem = f"`embedding` was given numbers of {input.dtype}"
-        raise LaunchError(problem, "X0828", "pass numbers of rows as i32 or i64")
-    if weight.ndim != 2:
-        problem = f"`weight` is {weight.shape}"
-        raise wrong_shape("embedding", problem, "pass a table (rows, n)")
-    rows, n = weight.shape
-    if padding_idx is not None and not -rows <= padding_idx < rows:
-        problem = f"`weight` is {weight.shape}, which has no row {padding_idx}"
-        raise wrong_shape("embedding", problem, "`padding_idx` is one of its rows")
-    return selected(weight, input, (*input.shape, n), 0)

@@ -1,4 +1,4 @@
-"""Rows selected by number (gather), and rows added up by number (scatter-add).
+"""``embedding``: rows selected by number, and rows added up by number.
 
 To add rows up, a kernel first sorts them by number: Knuth's distribution counting (The
 Art of Computer Programming, 5.2). Then each row of the result is written once,
@@ -7,22 +7,25 @@ independently of all others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from xetl import xetile
-from xetl.language.dtypes import i64
+from xetl.errors import LaunchError
+from xetl.language.dtypes import i32, i64
 from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, as_line, chain, itself
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
+    Context,
     Operand,
     Step,
     result,
     temporary,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers, Shape
@@ -253,3 +256,46 @@ def select_backward(
         return added_rows((None, grad, made[0]), index, as_line, dim, skipped)
 
     return Call((result(shape, grad.dtype),), steps)
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    (numbers,) = context.saved
+    rows, padding = context.shape_of("weight")[0], context["padding_idx"]
+    padding = -1 if padding is None else padding % rows
+    flat = grad.reshape(-1, grad.shape[-1])
+    return {"weight": select_backward(flat, numbers, 0, rows, padding)}
+
+
+@function(backward=_backward, saves=["input"])
+def embedding(
+    input: ArrayLike,
+    weight: ArrayLike,
+    padding_idx: int | None = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``weight[input]``: the rows of a table at these indices.
+
+    Args:
+        input: (...), i32 or i64. An index outside of the table gives zeros.
+        weight: (rows, n), of any dtype, from any library as for `softmax`.
+        padding_idx: a row that gets no gradient.
+        out: the array that gets the result.
+
+    Returns:
+        ``out``, or a new array: (..., n), dtype of ``weight``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    if input.dtype not in (i32, i64):
+        problem = f"`embedding` was given numbers of {input.dtype}"
+        raise LaunchError(problem, "X0828", "pass numbers of rows as i32 or i64")
+    if weight.ndim != 2:
+        problem = f"`weight` is {weight.shape}"
+        raise wrong_shape("embedding", problem, "pass a table (rows, n)")
+    rows, n = weight.shape
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        problem = f"`weight` is {weight.shape}, which has no row {padding_idx}"
+        raise wrong_shape("embedding", problem, "`padding_idx` is one of its rows")
+    return selected(weight, input, (*input.shape, n), 0)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xetl.errors import LaunchError
-from xetl.ops.rows.reductions import amax, amin, max_with_indices, min_with_indices
+from xetl.ops.rows.positions import max_with_indices, min_with_indices
+from xetl.ops.rows.reductions import amax, amin
 from xetl.runtime.call_site import at_caller
 
 

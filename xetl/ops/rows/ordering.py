@@ -19,6 +19,7 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import columns_of, find_dim, row_view, rows
+from xetl.ops.indexing import gather_backward
 from xetl.ops.matrices import matrix, put
 from xetl.ops.rows.extremes import Extremes
 from xetl.ops.rows.reductions import limit_of
@@ -93,8 +94,7 @@ def _width(name: str, x: Operand, dim: int) -> int:
 
 def _backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
     places, dim = context.saved[0], context["dim"]
-    zeros = grad.new_zeros(context.shape_of("input"))
-    return {"input": zeros.scatter(dim, places, grad)}
+    return {"input": gather_backward(grad, places, context.shape_of("input"), dim)}
 
 
 def _last(dtype: DType, descending: bool) -> Any:

@@ -304,6 +304,41 @@ def find_rows(
 
 
 @xetile.kernel
+def share_gradient(
+    x: Array,
+    best: Array,
+    grad: Array,
+    out: Array,
+    AXIS: constexpr,
+    ACC: constexpr,
+    ROWS: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = grad / count`` where x is the best along AXIS, and 0 elsewhere.
+
+    ``best`` and ``grad`` have extent 1 along AXIS. ``count`` elements are equal. If the
+    best is NaN, none is, and all gradients are NaN.
+    """
+    first, number = xetile.program_id(0), xetile.program_id(1)
+    source, to = matrix(x, number), matrix(out, number)
+    row, column, each = first * ROWS, 0, (ROWS, 1)
+    if AXIS == 0:
+        row, column, each = 0, first * WIDTH, (1, WIDTH)
+    y = take(matrix(best, number), [row, column], each, ACC)
+    count = xetile.zeros((ROWS, WIDTH), ACC)
+    for i in range(0, source.shape[AXIS], WIDTH if AXIS else ROWS):
+        at = [row, i] if AXIS else [i, column]
+        v = take(source, at, (ROWS, WIDTH), ACC, float("nan"))
+        count = count + xetile.where(v == y, 1.0, 0.0)
+    g = take(matrix(grad, number), [row, column], each, ACC)
+    share = g / count.sum(AXIS, keepdims=True)
+    for i in range(0, source.shape[AXIS], WIDTH if AXIS else ROWS):
+        at = [row, i] if AXIS else [i, column]
+        v = take(source, at, (ROWS, WIDTH), ACC, float("nan"))
+        put(xetile.where(v == y, 1.0, 0.0) * share, to, at)
+
+
+@xetile.kernel
 def cumsum_rows(
     x: Array,
     out: Array,

@@ -1,4 +1,4 @@
-"""``sum``, ``mean``, ``amax``, ``amin``, ``argmax``, ``argmin`` and ``cumsum``.
+"""``sum``, ``mean``, ``amax`` and ``amin``.
 
 A program reduces one row, in pieces. If there are few long rows, they are cut into
 parts, and the results of the parts are reduced again.
@@ -7,7 +7,6 @@ parts, and the results of the parts are reduced again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -26,6 +25,7 @@ from xetl.ops.calling.declarations import (
     Operand,
     Step,
     result,
+    result_like,
     temporary,
     wrong_shape,
 )
@@ -34,9 +34,14 @@ from xetl.ops.calling.views import (
     STRIP,
     array_of,
     as_dtype,
+    columns,
+    columns_of,
+    find_dim,
     floats_as,
     piece_width,
+    row_view,
     rows,
+    rows_at_once,
     side_by_side,
     sums_of,
     width_of,
@@ -48,15 +53,12 @@ from xetl.ops.rows.reduction_kernels import (
     Dims,
     Down,
     Reduced,
-    by_columns,
-    by_lanes,
     down_of,
-    find_columns,
-    find_rows,
     reduce_columns,
     reduce_rows,
     reduced,
     rows_of_tile,
+    share_gradient,
     spread,
     views_of,
     with_reduced,
@@ -84,12 +86,13 @@ def limit_of(kind: str, dtype: DType) -> Any:
     return int(limits.min if kind == "max" else limits.max)
 
 
-def _compared_in(dtype: DType) -> DType:
+def compared_in(dtype: DType) -> DType:
     """Return a dtype for comparisons that represents all values of ``dtype``."""
     return SUMS.get(dtype, dtype if dtype.bits >= 32 else i32)
 
 
-def _nothing(name: str, x: Operand) -> LaunchError:
+def nothing(name: str, x: Operand) -> LaunchError:
+    """Return the error for a reduction of no elements that has no neutral one."""
     problem = f"`{x.name}` is {x.shape}, which has no elements there"
     return wrong_shape(name, problem, "reduce one element at least")
 
@@ -99,7 +102,7 @@ def _reduce(
 ) -> Call:
     what = reduced(name, x, dim, keepdim)
     if kind != "add" and what.columns == 0:
-        raise _nothing(name, x)
+        raise nothing(name, x)
     factor = 1.0 if name != "mean" else 1 / what.columns if what.columns else np.nan
 
     def steps(made: Sequence[Operand]) -> Sequence[Step]:
@@ -330,19 +333,59 @@ def mean(
     return _reduce("mean", "add", input, dim, keepdim, wanted, acc)
 
 
+def _shared_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    (x, y), dim = context.saved, context["dim"]
+    is_best = (x == y).to(x.dtype)
+    shared = (grad * is_best).sum(dim, keepdim=True) / is_best.sum(dim, keepdim=True)
+    return {"grad": shared, "input": None, "extreme": None}
+
+
+@function(backward=_shared_backward, saves=["input", "extreme"])
+def extreme_backward(
+    grad: ArrayLike, input: ArrayLike, extreme: ArrayLike, dim: int
+) -> Any:
+    """The gradient of an extreme along a dimension, shared evenly by equal elements.
+
+    ``grad`` and ``extreme`` have extent 1 along the dimension.
+    """
+    dim = find_dim("amax", input, dim)
+    acc, operands = SUMS[input.dtype], (input, extreme, grad)
+
+    def steps(made: Sequence[Operand]) -> list[Step]:
+        if dim < input.ndim - 1:
+            constants = (0, acc, 1)
+            return [columns(share_gradient, (*operands, *made), dim, constants)]
+        view = row_view(input.ndim, dim)
+        n, m = columns_of(input.shape, dim), view(array_of(input)).shape[-2]
+        width = min(piece_width(input, n), WIDEST)
+        some = rows_at_once(input, m, width) if n <= width else 1
+        given = (*operands, *made), [view] * 4, (1, acc, some, width)
+        return [rows(share_gradient, *given, rows_of_program=some)]
+
+    return Call((result_like(input, input.dtype),), steps)
+
+
 def _extreme_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     """Divide the gradient evenly among equal extremes, as torch's amax does."""
     x, y = context.saved
     dim = context["dim"]
     grad, y = (with_reduced(context, each, x.ndim) for each in (grad, y))
-    is_best = (x == y).to(x.dtype)
-    dims = None if dim in (None, ()) else dim
-    count = is_best.sum(keepdim=True, dim=dims) if dims is not None else is_best.sum()
-    return {"input": grad * is_best / count}
+    if dim is None or dim == ():
+        flat = extreme_backward(grad.reshape(-1), x.reshape(-1), y.reshape(-1), 0)
+        return {"input": flat.reshape(x.shape)}
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    if len(dims) == 1:
+        return {"input": extreme_backward(grad, x, y, dims[0])}
+    last = [*range(-len(dims), 0)]
+    grad, x, y = (each.movedim(dims, last) for each in (grad, x, y))
+    shape = x.shape
+    grad, x, y = (each.flatten(-len(dims)) for each in (grad, x, y))
+    found = extreme_backward(grad, x, y, -1)
+    return {"input": found.reshape(shape).movedim(last, dims)}
 
 
 def _extreme(name: str, kind: str, x: Operand, dim: Any, keepdim: bool) -> Call:
-    acc = _compared_in(x.dtype)
+    acc = compared_in(x.dtype)
     return _reduce(name, kind, x, dim, keepdim, x.dtype, acc)
 
 
@@ -360,89 +403,3 @@ def amin(
 ) -> Any:
     """The least numbers over dimensions, NaN if there is one; see `sum`."""
     return _extreme("amin", "min", input, dim, keepdim)
-
-
-def _found(
-    name: str, x: Operand, dim: int | None, keepdim: bool, *, largest: bool, both: bool
-) -> Call:
-    what = reduced(name, x, dim, keepdim)
-    if what.columns == 0:
-        raise _nothing(name, x)
-    acc = _compared_in(x.dtype)
-    results = (result(what.shape, i64),)
-    if both:
-        results = (result(what.shape, x.dtype), *results)
-
-    def steps(made: Sequence[Operand]) -> list[Step]:
-        # Over several dimensions, indices are counted in row-major order.
-        seen = x if len(what.dims) == 1 else replace(x, order=None)
-        source, target = views_of(seen, what.dims)
-        padding = limit_of("max" if largest else "min", x.dtype)
-        down = down_of(seen, what.dims, made) or by_lanes(x, source, target)
-        if down is not None:
-            operands = (x, made[0] if both else None, made[-1])
-            how = largest, padding, acc
-            return [by_columns(find_columns, operands, down, how)]
-        constants = (largest, padding, acc, piece_width(x, what.columns))
-        values = made[0] if both else None
-        views = (source, target if both else None, target)
-        return [rows(find_rows, (x, values, made[-1]), views, constants)]
-
-    return Call(results, steps)
-
-
-@function()
-def argmax(
-    input: ArrayLike,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    out: ArrayLike = None,
-) -> Any:
-    """The index of the first largest number, or of the first NaN; i64.
-
-    Args:
-        input: any shape; floats or integers.
-        dim: the dimension that is searched. None: all, in row-major order.
-        keepdim: whether the result keeps it, with extent 1.
-        out: the array that gets the result.
-
-    Raises:
-        LaunchError: there is nothing to search (X0827).
-    """
-    return _found("argmax", input, dim, keepdim, largest=True, both=False)
-
-
-@function()
-def argmin(
-    input: ArrayLike,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    out: ArrayLike = None,
-) -> Any:
-    """The index of the first least number; arguments as for `argmax`."""
-    return _found("argmin", input, dim, keepdim, largest=False, both=False)
-
-
-def _chosen_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
-    shape = context.shape_of("input")
-    pair = (grad, context.saved[0])
-    grad, places = (with_reduced(context, each, len(shape)) for each in pair)
-    return {"input": grad.new_zeros(shape).scatter(context["dim"], places, grad)}
-
-
-@function(results=2, backward=_chosen_backward, saves=["result1"])
-def max_with_indices(
-    input: ArrayLike, dim: int, keepdim: bool = False, *, out: ArrayLike = None
-) -> Any:
-    """The largest numbers along a dimension, and their indices."""
-    return _found("max", input, dim, keepdim, largest=True, both=True)
-
-
-@function(results=2, backward=_chosen_backward, saves=["result1"])
-def min_with_indices(
-    input: ArrayLike, dim: int, keepdim: bool = False, *, out: ArrayLike = None
-) -> Any:
-    """The least numbers along a dimension, and their indices."""
-    return _found("min", input, dim, keepdim, largest=False, both=True)
