@@ -249,16 +249,24 @@ def reduce_columns(
     KIND: constexpr,
     FIRST: constexpr,
     ROWS: constexpr,
+    IS_ALL: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """`reduce_rows` of columns: x is (..., n, m), out is (..., 1, m)."""
+    """`reduce_rows` of columns: x is (..., n, m), out is (..., 1, m).
+
+    IS_ALL: whether n is ROWS at most.
+    """
     column, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     source = matrix(x, number)
-    acc = xetile.full((1, WIDTH), FIRST, ACC)
-    for row in range(0, source.shape[0], ROWS):
-        v = take(source, [row, column], (ROWS, WIDTH), ACC, FIRST)
-        acc = combined(acc, xetile.tile_reduce(KIND, v, [0]), KIND)
+    if IS_ALL:
+        v = take(source, [0, column], (ROWS, WIDTH), ACC, FIRST)
+        acc = xetile.tile_reduce(KIND, v, [0])
+    else:
+        acc = xetile.full((1, WIDTH), FIRST, ACC)
+        for row in range(0, source.shape[0], ROWS):
+            v = take(source, [row, column], (ROWS, WIDTH), ACC, FIRST)
+            acc = combined(acc, xetile.tile_reduce(KIND, v, [0]), KIND)
     if KIND == "add" and ACC.is_float:
         acc = acc * factor
     put(acc, matrix(out, number), [0, column])

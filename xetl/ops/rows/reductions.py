@@ -265,7 +265,8 @@ def _down(
     wide = min(width_of(inner), STRIP)
     while wide < min(inner, WIDEST) and wide * n < _PROGRAM:
         wide *= 2
-    constants = (kind, first, max(1, min(n, _COLUMN_ROWS)), acc, wide)
+    together, is_all = max(1, min(n, _COLUMN_ROWS)), n <= _COLUMN_ROWS
+    constants = (kind, first, together, is_all, acc, wide)
     grid = (cdiv(inner, wide), outer, 1)
     launch = Launch(reduce_columns, what[1:], (), grid, constants)
     return Step(launch, (x, to), (factor,))
