@@ -26,6 +26,7 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import (
+    LEAST,
     Shared,
     array_of,
     floats,
@@ -33,6 +34,7 @@ from xetl.ops.calling.views import (
     no_wider,
     row_tile,
     rows,
+    rows_at_once,
     size_of,
     width_of,
 )
@@ -156,6 +158,7 @@ def norm_backward_rows(
     eps: float,
     CENTERED: constexpr,
     ROWS: constexpr,
+    BLOCK: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
     IS_FULL: constexpr = False,
@@ -173,14 +176,16 @@ def norm_backward_rows(
         by_weight: (..., programs, n).
         by_bias: (..., programs, n).
         ROWS: rows of a program. Arguments not named here are as for `norm_rows`.
+        BLOCK: rows at once; it divides ROWS.
     """
     program, group = xetile.program_id(0), xetile.program_id(1)
     source, grads, to = matrix(x, group), matrix(grad, group), matrix(out, group)
     n = WIDTH if IS_FULL else source.shape[1]
     weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
-    for row in range(program * ROWS, min((program + 1) * ROWS, source.shape[0])):
-        v = take(source, [row, 0], (1, WIDTH), ACC)
-        g = take(grads, [row, 0], (1, WIDTH), ACC)
+    end = min((program + 1) * ROWS, source.shape[0])
+    for row in range(program * ROWS, end, BLOCK):
+        v = take(source, [row, 0], (BLOCK, WIDTH), ACC)
+        g = take(grads, [row, 0], (BLOCK, WIDTH), ACC)
         u = g
         if weight is not None:
             u = g * _of_row(weight, group, ACC, WIDTH)
@@ -196,13 +201,17 @@ def norm_backward_rows(
             left, total = v.sum(1, keepdims=True) / n, u.sum(1, keepdims=True)
             variance, common = variance - left * left, common - left * total
         r = xetile.rsqrt(variance + eps)
+        if BLOCK > 1:  # rows beyond the last one are 0, and eps may be
+            r = xetile.where(row + xetile.arange(BLOCK)[:, None] < end, r, 0.0)
         # Combine the factors of a row first: this saves passes over the row.
         factor = common * r / n * r
         d, normed = u - v * factor, v * r
         if CENTERED:
             d, normed = d + (left * factor - total / n), normed - left * r
-        weights = weights + g * normed
-        biases = biases + g
+        slopes = g * normed
+        if BLOCK > 1:
+            slopes, g = slopes.sum(0, keepdims=True), g.sum(0, keepdims=True)
+        weights, biases = weights + slopes, biases + g
         put(d * r, to, [row, 0])
     put(weights, matrix(by_weight, group), [program, 0])
     put(biases, matrix(by_bias, group), [program, 0])
@@ -310,17 +319,18 @@ def norm_backward(
 
     def steps(made: Any) -> Any:
         m = size_of(input.shape) // n if n else 0
-        some = max(1, cdiv(m, _PARTS))
+        each = n // groups
+        width = width_of(each, LEAST // 2)
+        block = rows_at_once(input, m, width * sums.bits // 32)
+        some = max(1, cdiv(m, _PARTS * block)) * block
         programs = max(1, cdiv(m, some))
         parts = [temporary((programs, n), sums) for _ in range(2)]
-        each = n // groups
         flat: View = lambda x: x.reshape(-1, each)
         own: View = as_line
         if groups > 1:
             flat = lambda x: x.reshape(-1, groups, each).swapaxes(0, 1)
             own = lambda x: x.reshape(groups, each)
-        width = width_of(each)
-        constants = (centered, some, sums, width, width == each)
+        constants = (centered, some, block, sums, width, width == each)
         views, grid = (flat, flat, own, *[flat] * 3), (programs, groups, 1)
         launch = Launch(norm_backward_rows, views, (), grid, constants)
         first = Step(launch, (grad, input, weight, made[0], *parts), (eps,))

@@ -1,0 +1,34 @@
+"""Derivatives of norms of short rows: a program computes blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from xetl import ops
+
+BOUNDS = {torch.float32: 1e-5, torch.bfloat16: 4e-2, torch.float64: 1e-12}
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("columns", [1, 3, 8, 16, 24, 40, 100, 200])
+def test_layer_norm(columns: int, dtype: Any) -> None:
+    for rows, eps in ((1, 1e-5), (7, 1e-5), (33, 0.0), (1100, 0.0)):
+        if columns == 1 and eps == 0:
+            continue  # the variance is 0
+        shapes = (rows, columns), (columns,), (columns,)
+        given = [torch.randn(shape).to(dtype) for shape in shapes]
+        grad = torch.randn(rows, columns).to(dtype)
+        ours = [x.clone().requires_grad_() for x in given]
+        exact = [x.double().requires_grad_() for x in given]
+        ops.layer_norm(ours[0], (columns,), *ours[1:], eps).backward(grad)
+        wanted = torch.nn.functional.layer_norm(exact[0], (columns,), *exact[1:], eps)
+        wanted.backward(grad.double())
+        for one, two in zip(ours, exact):
+            scale = two.grad.abs().max().item() + 1
+            torch.testing.assert_close(
+                one.grad.double(), two.grad, rtol=0, atol=BOUNDS[dtype] * scale
+            )
