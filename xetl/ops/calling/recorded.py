@@ -80,7 +80,7 @@ def again_of(
 
 def again_by(
     declared: Function,
-    inner: Callable[..., Any],
+    inner: Function,
     arguments: Callable[..., Sequence[Any]],
     finish: Callable[[Any], Any],
     call: Arguments,
@@ -108,13 +108,14 @@ def again_by(
         return None  # one array is passed twice: its places cannot be told apart
     passed = [copy_if_list(value) for value in arguments(*values[:-1])]
     known = [None if id(x) in of_arrays else x for x in passed]
-    if any(map(is_tensor, known)):
-        return None  # a tensor that was not passed, such as a view of one that was
+    repeated = again_of(inner, inner.compute, inner.completing, (passed, {}))
+    if repeated is None or any(map(is_tensor, known)):
+        return None  # as for a tensor that was not passed, but is a view of one
     at = len(call[0]) + len(call[1]) + 1
     chosen = picker([of_arrays.get(id(x), at + i) for i, x in enumerate(passed)])
 
     def repeat(*args: Any, **kwargs: Any) -> Any:
-        return finish(inner(*chosen((*args, *kwargs.values(), None, *known))))
+        return finish(repeated(*chosen((*args, *kwargs.values(), None, *known))))
 
     return repeat
 

@@ -313,7 +313,8 @@ class _Convolution(Function):
             raise at_caller(error) from None
 
     def recorded_like(self, call: Arguments) -> Any:
-        return again_by(self, convolution, self._arguments, itself, call)
+        inner = FUNCTIONS["xetl::convolution"]
+        return again_by(self, inner, self._arguments, itself, call)
 
     def _compute(self, values: list[Any], call: Arguments) -> Any:
         def compute(*arguments: Any) -> Any:

@@ -304,7 +304,8 @@ class _Loss(Function):
         return cast("Any", self.rule).__wrapped__(*given)
 
     def recorded_like(self, call: Arguments) -> Any:
-        return again_by(self, class_loss, self._arguments, itemgetter(0), call)
+        inner = FUNCTIONS["xetl::class_loss"]
+        return again_by(self, inner, self._arguments, itemgetter(0), call)
 
 
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
