@@ -1,4 +1,4 @@
-"""Derivatives of norms of short rows: a program computes blocks of rows."""
+"""Norms of short rows and channels, of which a program computes several at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_layer_norm(columns: int, dtype: Any) -> None:
         given = [torch.randn(shape).to(dtype) for shape in shapes]
         grad = torch.randn(rows, columns).to(dtype)
         ours = [x.clone().requires_grad_() for x in given]
-        exact = [x.double().requires_grad_() for x in given]
+        exact = [x.double().clone().requires_grad_() for x in given]
         ops.layer_norm(ours[0], (columns,), *ours[1:], eps).backward(grad)
         wanted = torch.nn.functional.layer_norm(exact[0], (columns,), *exact[1:], eps)
         wanted.backward(grad.double())
@@ -32,3 +32,23 @@ def test_layer_norm(columns: int, dtype: Any) -> None:
             torch.testing.assert_close(
                 one.grad.double(), two.grad, rtol=0, atol=BOUNDS[dtype] * scale
             )
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("shape", [(5, 12, 3), (3, 8, 16), (4, 30, 7, 7), (2, 6, 100)])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_group_norm(groups: int, shape: Any, dtype: Any) -> None:
+    """Channels of few elements are computed together, as many as divide a group."""
+    given = [torch.randn(each).to(dtype) for each in (shape, shape[1:2], shape[1:2])]
+    grad = torch.randn(shape).to(dtype)
+    for count in (1, 2, 3):  # without weight, with it, and with bias
+        ours = [x.clone().requires_grad_() for x in given[:count]]
+        exact = [x.double().clone().requires_grad_() for x in given[:count]]
+        found = ops.group_norm(ours[0], groups, *ours[1:])
+        wanted = torch.nn.functional.group_norm(exact[0], groups, *exact[1:])
+        found.backward(grad)
+        wanted.backward(grad.double())
+        pairs = [(found, wanted), *((a.grad, b.grad) for a, b in zip(ours, exact))]
+        for one, two in pairs:
+            bound = BOUNDS[dtype] * (two.abs().max().item() + 1)
+            torch.testing.assert_close(one.double(), two, rtol=0, atol=bound)

@@ -42,6 +42,14 @@ def moments(
     return mean, xetile.rsqrt(variance + eps)
 
 
+@xetile.function
+def of_rows(x: Array, first: int, ACC: constexpr, ROWS: constexpr) -> Vector:
+    """Load the numbers of some channels, as (ROWS, 1)."""
+    if ROWS == 1:
+        return xetile.full((1, 1), x[first].to(ACC), ACC)
+    return take(x, [first], (ROWS,), ACC)[:, None]
+
+
 @xetile.kernel
 def group_norm_rows(
     x: Array,
@@ -54,6 +62,7 @@ def group_norm_rows(
     GROUPS: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
+    ROWS: constexpr,
 ) -> None:
     """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` of each group.
 
@@ -67,19 +76,20 @@ def group_norm_rows(
         GROUPS: groups of a sample.
         ACC: the dtype of the computation.
         WIDTH: columns of a piece.
+        ROWS: channels at once; they divide CHANNELS.
     """
     group = xetile.program_id(0)
     first, channel = group * CHANNELS, group % GROUPS * CHANNELS
     mean, r = moments(groups, group, eps, ACC, WIDTH)
-    for i in range(0, CHANNELS):
+    for i in range(0, CHANNELS, ROWS):
         factor = r
         if weight is not None:
-            factor = r * weight[channel + i].to(ACC)
+            factor = r * of_rows(weight, channel + i, ACC, ROWS)
         shift = -mean * factor
         if bias is not None:
-            shift = shift + bias[channel + i].to(ACC)
+            shift = shift + of_rows(bias, channel + i, ACC, ROWS)
         for column in range(0, x.shape[1], WIDTH):
-            y = piece(x, first + i, column, ACC, WIDTH) * factor + shift
+            y = take(x, [first + i, column], (ROWS, WIDTH), ACC) * factor + shift
             put(y, out, [first + i, column])
 
 
@@ -98,6 +108,7 @@ def group_norm_backward_rows(
     ACC: constexpr,
     WIDTH: constexpr,
     WIDE: constexpr,
+    ROWS: constexpr,
 ) -> None:
     """The gradient of x in each group, and each row's part of those of weight and bias.
 
@@ -109,27 +120,28 @@ def group_norm_backward_rows(
     first, channel, n = group * CHANNELS, group % GROUPS * CHANNELS, x.shape[1]
     mean, r = moments(groups, group, eps, ACC, WIDTH)
     both, alone = xetile.zeros((1, 1), ACC), xetile.zeros((1, 1), ACC)
-    for i in range(0, CHANNELS):
-        weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
+    for i in range(0, CHANNELS, ROWS):
+        row, shape = first + i, (ROWS, WIDTH)
+        weights, biases = xetile.zeros(shape, ACC), xetile.zeros(shape, ACC)
         for column in range(0, n, WIDTH):
-            g = piece(grad, first + i, column, ACC, WIDTH)
-            h = piece(x, first + i, column, ACC, WIDTH) - mean
+            g = take(grad, [row, column], shape, ACC)
+            h = take(x, [row, column], shape, ACC) - mean
             weights, biases = weights + g * h, biases + g
         dw, db = r * weights.sum(1, keepdims=True), biases.sum(1, keepdims=True)
-        put(dw, by_weight, [first + i, 0])
-        put(db, by_bias, [first + i, 0])
+        put(dw, by_weight, [row, 0])
+        put(db, by_bias, [row, 0])
         if weight is not None:
-            dw = dw * weight[channel + i].to(ACC)
-            db = db * weight[channel + i].to(ACC)
-        both, alone = both + dw, alone + db
+            dw = dw * of_rows(weight, channel + i, ACC, ROWS)
+            db = db * of_rows(weight, channel + i, ACC, ROWS)
+        both, alone = both + dw.sum(0, keepdims=True), alone + db.sum(0, keepdims=True)
     slope, shift = both * r * r / (CHANNELS * n), alone * r / (CHANNELS * n)
-    for i in range(0, CHANNELS):
+    for i in range(0, CHANNELS, ROWS):
         factor = r
         if weight is not None:
-            factor = r * weight[channel + i].to(ACC)
+            factor = r * of_rows(weight, channel + i, ACC, ROWS)
         for column in range(0, n, WIDE):
-            v = piece(x, first + i, column, ACC, WIDE) - mean
-            g = piece(grad, first + i, column, ACC, WIDE)
+            v = take(x, [first + i, column], (ROWS, WIDE), ACC) - mean
+            g = take(grad, [first + i, column], (ROWS, WIDE), ACC)
             put(g * factor - (v * slope + shift), out, [first + i, column])
 
 

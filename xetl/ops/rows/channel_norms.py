@@ -34,6 +34,7 @@ from xetl.ops.calling.views import (
     floats,
     no_wider,
     rows,
+    rows_at_once,
     side_by_side,
     size_of,
     sums_of,
@@ -102,6 +103,12 @@ def _piece(x: Operand, n: int) -> int:
     return width_of(cdiv(n, cdiv(n, registers // parts * lanes))) if n else 1
 
 
+def _rows_at_once(x: Operand, channels: int, n: int) -> int:
+    """Return the channels of a group that are computed at once, each of n elements."""
+    most = rows_at_once(x, channels, width_of(n))
+    return max(i for i in range(1, most + 1) if channels % i == 0)
+
+
 def _channels_last(x: Operand, least: int = 1) -> tuple[int, ...] | None:
     """Return the order of dimensions of the result if x is channels-last, else None.
 
@@ -152,7 +159,7 @@ def group_norm_backward(
         g, more = along_view(grad, flat, *range(input.ndim))
         views = (flat, flat, whole, itself, flat, column, column)
         pieces = min(_piece(input, n), _NARROW), min(width_of(n), _WIDE)
-        constants = (channels, num_groups, acc, *pieces)
+        constants = (channels, num_groups, acc, *pieces, _rows_at_once(x, channels, n))
         grid = (groups, 1, 1)
         launch = Launch(kernels.group_norm_backward_rows, views, (), grid, constants)
         step = Step(launch, (g, x, x, weight, *made), (eps,))
@@ -262,7 +269,8 @@ def group_norm(
             how = (True, acc, width_of(channels))
             views = (each, one, one, each)
             return [*moves, rows(norm_rows, operands, views, how, (eps,))]
-        constants = (channels, num_groups, acc, _piece(input, n))
+        pieces = _piece(input, n), _rows_at_once(x, channels, n)
+        constants = (channels, num_groups, acc, *pieces)
         views = (flat, whole, itself, itself, flat)
         launch = Launch(kernels.group_norm_rows, views, (), grid, constants)
         return [*moves, Step(launch, (x, x, weight, bias, *made), (eps,))]
