@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.codegen.emitter import EmitTable, Strided, constant
-from xetl.codegen.types import I8, I64, PTR, Value, append_blocks, byte_width, ll
+from xetl.codegen.types import I8, I32, I64, PTR, Value, append_blocks, byte_width, ll
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
 from xetl.imports import import_whole, late
@@ -25,6 +25,7 @@ from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import bytes_of, emit_kernel
 from xetl_cpu.launch.slots import PACKED, PACKED_WORDS, WORKSPACE
 from xetl_cpu.launch.workspace import FILLED, HEADER_WORDS, NONE, NUMBER_SHIFT
+from xetl_cpu.llvm import const, vector
 from xetl_cpu.targets import Target, target_machine
 
 _HEADER = 8 * HEADER_WORDS
@@ -102,29 +103,34 @@ def _use_what_is_brought(
     large = b.append_basic_block("packed.large")
     b.cbranch(is_small, wrong, large)
     b.position_at_end(large)
+    words = _words(em, op)
     b.cbranch(is_filled, compare, write)
     b.position_at_end(compare)
-    differs = ll.Constant(ll.IntType(1), 0)
-    for index, word in enumerate(_words(em, op)):
-        held = b.load(b.word_at(header, index), typ=I64, align=8)
-        differs = b.or_(differs, b.icmp_signed("!=", held, word))
-    b.cbranch(differs, wrong, done)
+    held = b.load(header, typ=words.type, align=8)
+    differs = b.bitcast(b.icmp_signed("!=", held, words), ll.IntType(HEADER_WORDS))
+    b.cbranch(b.icmp_unsigned("!=", differs, 0), wrong, done)
     b.position_at_end(write)
-    for index, word in enumerate(_words(em, op)):
-        b.store(word, b.word_at(header, index), align=8)
+    b.store(words, header, align=8)
     b.branch(done)
     b.position_at_end(wrong)
     b.ret(b.neg(b.add(needed, em.packed << NUMBER_SHIFT)))
     b.position_at_end(done)
 
 
-def _words(em: KernelEmitter, op: PackedMemoryOp) -> list[Value]:
+def _words(em: KernelEmitter, op: PackedMemoryOp) -> Value:
+    """Return the words of the header in one vector: that is less code to compile."""
     source = em.strided(op.source)
     words: list[Value] = [em.builder.ptrtoint(source.address, I64), *source.strides]
     words += em.all(op.facts)
     words += [constant(word) for word in ints_of(op.layout)]
-    assert len(words) <= HEADER_WORDS
-    return words
+    words += [constant(0)] * (HEADER_WORDS - len(words))
+    known = [one.constant if isinstance(one, ll.Constant) else 0 for one in words]
+    header = const(vector(I64, HEADER_WORDS), known)
+    for place, word in enumerate(words):
+        if not isinstance(word, ll.Constant):
+            header = em.builder.insert_element(header, word, const(I32, place))
+    assert header.type.count == HEADER_WORDS
+    return header
 
 
 _FIBERS = "xetl_cpu.emit.fibers"
