@@ -23,6 +23,7 @@ possible gain from that number, so that some later launch tries the others again
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
@@ -30,7 +31,7 @@ from xetl.codegen.division import or_one
 from xetl.codegen.emitter import EmitTable, Emitter, constant
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
-from xetl.codegen.types import Value, append_blocks, ll
+from xetl.codegen.types import Function, Value, append_blocks, ll
 from xetl.dialects.base import is_vector, operations_in
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xsmm import DATA_TYPES
@@ -52,6 +53,8 @@ from xetl_cpu.machine import PAGE
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _DONE, _CAPTURED = range(6)
 _HEADER = 64
+_LAUNCH = "xetl_launch"
+_TASK = ll.FunctionType(VOID, [PTR, PTR, PTR, PTR])
 _FORK = ll.FunctionType(VOID, [PTR, PTR, PTR, PTR, PTR, I64, I64, I64])
 
 
@@ -67,11 +70,30 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
     outside, parts = captured_parts(em, op)
     scratch = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
     work = b.mul(trips, emit_nanoseconds(em, op))
-    threads = _threads(em, trips, work)
-    log = em.slot(WORKSPACE, PTR)
-    context = store_context(em, [trips, threads, scratch, log, constant(0), *parts])
-    _deal(em, scratch, trips, threads)
-    _fork(em, _emit_task(em, op, outside), context, threads, work)
+    log, later = em.slot(WORKSPACE, PTR), constant(0)
+    context = store_context(em, [trips, later, scratch, log, later, *parts])
+    b.call(_launcher(em), [em.slots, _emit_task(em, op, outside), context, work])
+
+
+def _launcher(em: KernelEmitter) -> Function:
+    """Get or create the function that runs a task on the threads of the launch."""
+    known = em.module.globals.get(_LAUNCH)
+    if known is not None:
+        return known
+    params = [("slots", PTR), ("task", _TASK.as_pointer()), ("context", PTR)]
+    function = define(em.module, _LAUNCH, VOID, [*params, ("work", I64)])
+    leave_as_it_is(function)
+    slots, task, context, work = function.args
+    inner = replace(em.inside(function), slots=slots)
+    b = inner.builder
+    trips = b.load(b.word_at(context, _TRIPS), typ=I64, align=8)
+    scratch = b.load(b.word_at(context, _SCRATCH), typ=PTR, align=8)
+    threads = _threads(inner, trips, work)
+    b.store(threads, b.word_at(context, _THREADS), align=8)
+    _deal(inner, scratch, trips, threads)
+    _fork(inner, task, context, threads, work)
+    b.ret_void()
+    return function
 
 
 def emit_groups(em: KernelEmitter, op: scf.ForOp) -> None:
