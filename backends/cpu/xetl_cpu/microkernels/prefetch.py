@@ -40,7 +40,7 @@ class Ahead:
     """Memory to prefetch: ``stride`` bytes each time, in at most ``lines`` lines."""
 
     place: Value
-    stride: Value
+    stride: Value | int
     lines: int = 1
 
     def ask(self, builder: Builder, place: Value) -> Value:
@@ -109,7 +109,7 @@ def next_operands(strip: Strip, arguments: Sequence[Value]) -> tuple[Ahead, Ahea
     at = builder.add(builder.mul(row, lda), following)
     each_time = share * blocking.unroll
     return (
-        Ahead(panel, const(I64, each_time), ceil(each_time / LINE)),
+        Ahead(panel, each_time, ceil(each_time / LINE)),
         Ahead(builder.offset(a, element, at), _words(blocking)),
     )
 
@@ -123,7 +123,7 @@ def or_next_pieces(
     """Return two pieces of what is packed next if that is known, else ``usual``.
 
     Args:
-        usual: two things to prefetch; the second one in words.
+        usual: two things to prefetch.
         later: the start of the pieces, their distance in bytes, their number.
         extents: rows and panels of the product.
     """
@@ -140,24 +140,19 @@ def or_next_pieces(
     piece = builder.mul(builder.udiv(piece, or_one(builder, strips)), stride)
     first = builder.offset(start, _BYTE, piece)
     second = builder.offset(first, _BYTE, stride)
-    words = _words(blocking)
     # A row of B's tile may have fewer words than a chunk has steps.
     row = blocking.block_n * blocking.compute_bytes * blocking.k_pack
-    share = const(I64, blocking.unroll * ceil(row / blocking.chunk))
-    of_piece = builder.minimum(share, words)
-    return [
-        Ahead(
-            builder.select(is_given, first, usual[0].place),
-            builder.select(is_given, of_piece, usual[0].stride),
-            usual[0].lines,
-        ),
-        Ahead(
-            builder.select(is_given, second, usual[1].place),
-            builder.select(is_given, of_piece, words),
-        ),
-    ]
+    of_piece = min(blocking.unroll * ceil(row / blocking.chunk), _words(blocking))
+    found: list[Ahead] = []
+    for place, other in zip((first, second), usual, strict=True):
+        stride = other.stride
+        if stride != of_piece:
+            stride = builder.select(is_given, const(I64, of_piece), stride)
+        place = builder.select(is_given, place, other.place)
+        found.append(Ahead(place, stride, other.lines))
+    return found
 
 
-def _words(blocking: Blocking) -> Value:
+def _words(blocking: Blocking) -> int:
     """Bytes of A (and at most as many of a row of B) for one body of the loop."""
-    return const(I64, blocking.unroll * blocking.k_pack * blocking.compute_bytes)
+    return blocking.unroll * blocking.k_pack * blocking.compute_bytes
