@@ -25,7 +25,7 @@ from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import bytes_of, emit_kernel
 from xetl_cpu.launch.slots import PACKED, PACKED_WORDS, WORKSPACE
 from xetl_cpu.launch.workspace import FILLED, HEADER_WORDS, NONE, NUMBER_SHIFT
-from xetl_cpu.llvm import const, vector
+from xetl_cpu.llvm import FINAL, const, vector
 from xetl_cpu.targets import Target, target_machine
 
 _HEADER = 8 * HEADER_WORDS
@@ -161,15 +161,25 @@ def optimised(text: str, target: Target) -> Any:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"LLVM refuses the code: {error}") from None
-    options = binding.create_pipeline_tuning_options(speed_level=1)
-    builder = binding.create_pass_builder(machine, options)
-    passes = binding.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.run(module, builder)
+    if any(map(_is_unfinished, module.functions)):
+        options = binding.create_pipeline_tuning_options(speed_level=1)
+        builder = binding.create_pass_builder(machine, options)
+        inline = binding.create_new_module_pass_manager()
+        inline.add_always_inliner_pass()
+        inline.run(module, builder)
+        passes = binding.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+        for function in filter(_is_unfinished, module.functions):
+            passes.run(function, builder)
     return module
+
+
+def _is_unfinished(function: Any) -> bool:
+    """Whether LLVM's passes improve a function."""
+    known = b" ".join(function.attributes).decode().split()
+    return not (function.is_declaration or FINAL in known or "optnone" in known)
 
 
 def assemble(text: str, target: Target) -> bytes:

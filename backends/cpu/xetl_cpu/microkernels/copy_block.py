@@ -33,6 +33,7 @@ from xetl_cpu.llvm import (
     bits_of,
     const,
     convert,
+    mark_final,
     parameters,
     vector,
 )
@@ -86,6 +87,7 @@ def define_copy(
     function, builder = begin(module, name, params)
     # Inlined, it would be compiled again in each caller.
     function.attributes.add("noinline")
+    mark_final(function)
     return function, builder
 
 
@@ -143,17 +145,17 @@ class Block:
 
     def source_at(self, major: Value, minor: Value) -> Value:
         """Return the address of an element of the source."""
-        builder = self.builder
-        at = builder.mul(major, self.stride_major)
-        at = builder.add(at, builder.mul(minor, self.stride_minor))
-        return builder.offset(self.src, bits_of(self.kind.source), at)
+        builder, element = self.builder, bits_of(self.kind.source)
+        row = builder.offset(self.src, element, builder.mul(major, self.stride_major))
+        return builder.offset(row, element, builder.mul(minor, self.stride_minor))
 
     def result_at(self, group: Value, minor: Value) -> Value:
         """Return the address of an element (or of a group's first) of the result."""
-        builder = self.builder
-        at = builder.add(builder.mul(group, self.ldd), minor)
-        at = builder.mul(at, self.kind.group)
-        return builder.offset(self.dst, bits_of(self.kind.result), at)
+        builder, element = self.builder, bits_of(self.kind.result)
+        size = self.kind.group
+        row = builder.mul(builder.mul(group, self.ldd), size)
+        row = builder.offset(self.dst, element, row)
+        return builder.offset(row, element, builder.mul(minor, size))
 
     def valid_lanes(self, minor: Value) -> Value:
         """Return a mask of the valid lanes from ``minor`` on."""
@@ -255,10 +257,11 @@ def _copy_masked(block: Block) -> None:
     """
     builder, lanes = block.builder, block.lanes
     columns = [const(I64, at) for at in range(0, block.kind.minor, lanes)]
+    masks = [block.valid_lanes(column) for column in columns]
     touched = _touched(block)
     with builder.counted_loop(touched, name="row", is_hidden=True) as row:
-        for column in columns:
-            _copy_vector(block, row.index, column, block.valid_lanes(column))
+        for column, mask in zip(columns, masks, strict=True):
+            _copy_vector(block, row.index, column, mask)
         if not columns:
             _copy_long_row(block, row.index)
     element = I32 if block.kind.group > 1 else bits_of(block.kind.result)

@@ -36,6 +36,7 @@ from xetl_cpu.llvm import (
     begin,
     const,
     ir,
+    mark_final,
     vector,
 )
 from xetl_cpu.microkernels import epilogue
@@ -108,6 +109,7 @@ def emit_block_gemm(
     function, builder = begin(module, name, parameters)
     if builder is None:
         return function
+    mark_final(function)
     _emit_loops(builder, blocking, function, out, last, asks, has_ldb)
     builder.ret_void()
     return function

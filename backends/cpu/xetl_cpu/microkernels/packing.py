@@ -28,6 +28,7 @@ from xetl_cpu.llvm import (
     const,
     convert,
     define,
+    mark_final,
     vector,
 )
 from xetl_cpu.microkernels.arithmetic import shifted
@@ -269,6 +270,7 @@ def emit_pack(
         return known
     copy = emit_block_copy(module, target, kind)
     function = define(module, name, VOID, PARAMS)
+    mark_final(function)
     src, stride_k, stride_n, k_valid, n_valid, k, n, dst, stride = function.args
     builder = Builder(function.append_basic_block("entry"))
     nr, element = const(I64, blocking.nr), bits_of(source)
