@@ -175,11 +175,18 @@ def _blank(type_: Type) -> Value:
 # --- instructions ------------------------------------------------------------
 
 
-def _of_two(method: Callable[..., Instruction]) -> Callable[..., Instruction]:
-    """Let an instruction take a plain number as one of its last two operands."""
+def _of_two(
+    method: Callable[..., Value], neutral: int | None = None
+) -> Callable[..., Value]:
+    """Let an instruction take a plain number as one of its last two operands.
 
-    def emit(self: Builder, *given: Any, **named: Any) -> Instruction:
+    If the right one is ``neutral``, the result is the left one, without an instruction.
+    """
+
+    def emit(self: Builder, *given: Any, **named: Any) -> Value:
         *how, left, right = given
+        if neutral is not None and getattr(right, "constant", right) == neutral:
+            return left if isinstance(left, ir.Value) else const(right.type, left)
         if isinstance(right, int):
             assert not isinstance(left, int)
             right = const(left.type, right)
@@ -198,19 +205,19 @@ def as_word(value: Value | int) -> Value:
 class Builder(ir.IRBuilder):
     """llvmlite's builder that takes plain numbers, with more instructions."""
 
-    add = _of_two(ir.IRBuilder.add)
-    sub = _of_two(ir.IRBuilder.sub)
-    mul = _of_two(ir.IRBuilder.mul)
-    udiv = _of_two(ir.IRBuilder.udiv)
-    sdiv = _of_two(ir.IRBuilder.sdiv)
+    add = _of_two(ir.IRBuilder.add, 0)
+    sub = _of_two(ir.IRBuilder.sub, 0)
+    mul = _of_two(ir.IRBuilder.mul, 1)
+    udiv = _of_two(ir.IRBuilder.udiv, 1)
+    sdiv = _of_two(ir.IRBuilder.sdiv, 1)
     urem = _of_two(ir.IRBuilder.urem)
     srem = _of_two(ir.IRBuilder.srem)
-    shl = _of_two(ir.IRBuilder.shl)
-    ashr = _of_two(ir.IRBuilder.ashr)
-    lshr = _of_two(ir.IRBuilder.lshr)
-    and_ = _of_two(ir.IRBuilder.and_)
-    or_ = _of_two(ir.IRBuilder.or_)
-    xor = _of_two(ir.IRBuilder.xor)
+    shl = _of_two(ir.IRBuilder.shl, 0)
+    ashr = _of_two(ir.IRBuilder.ashr, 0)
+    lshr = _of_two(ir.IRBuilder.lshr, 0)
+    and_ = _of_two(ir.IRBuilder.and_, -1)
+    or_ = _of_two(ir.IRBuilder.or_, 0)
+    xor = _of_two(ir.IRBuilder.xor, 0)
     select = _of_two(ir.IRBuilder.select)
     icmp_signed = _of_two(ir.IRBuilder.icmp_signed)
     icmp_unsigned = _of_two(ir.IRBuilder.icmp_unsigned)
@@ -221,8 +228,10 @@ class Builder(ir.IRBuilder):
 
     def gep(
         self, ptr: Value, indices: Sequence[Value | int], *rest: Any, **named: Any
-    ) -> Instruction:
+    ) -> Value:
         """Return the address of an element."""
+        if [getattr(each, "constant", each) for each in indices] == [0]:
+            return ptr
         return super().gep(ptr, [*map(as_word, indices)], *rest, **named)
 
     def intrinsic(self, name: str, result: Type, arguments: Sequence[Value]) -> Value:
@@ -234,8 +243,6 @@ class Builder(ir.IRBuilder):
 
     def offset(self, pointer: Value, type_: Type, index: Value | int) -> Value:
         """Return ``pointer`` moved on by ``index`` elements of ``type_``."""
-        if isinstance(index, int) and index == 0:
-            return pointer
         return self.gep(pointer, [index], source_etype=type_)
 
     def word_at(self, pointer: Value, index: Value | int) -> Value:
@@ -419,6 +426,27 @@ class Builder(ir.IRBuilder):
             result = self._phi(old.type, old, before)
             result.add_incoming(new, end)
             branch.results.append(result)
+
+    def one_of(
+        self, condition: Value, ways: Sequence[Callable[[], list[Value]]], name: str
+    ) -> list[Value]:
+        """Return the values of the first way if ``condition``, else of the second."""
+        blocks = [self.append_basic_block(each) for each in (name, f"{name}.else")]
+        after = self.append_basic_block(f"{name}.end")
+        self.cbranch(condition, *blocks)
+        found: list[tuple[list[Value], Block]] = []
+        for block, way in zip(blocks, ways, strict=True):
+            self.position_at_end(block)
+            found.append((way(), self.block))
+            self.branch(after)
+        self.position_at_end(after)
+        (first, end), (second, other_end) = found
+        results: list[Value] = []
+        for one, other in zip(first, second, strict=True):
+            result = self._phi(one.type, one, end)
+            result.add_incoming(other, other_end)
+            results.append(result)
+        return results
 
     def _phi(self, type_: Type, value: Value, block: Block) -> ir.PhiInstr:
         phi = self.phi(type_)

@@ -57,3 +57,21 @@ def test_numbers_are_constants_of_the_other_operand() -> None:
         "ret i64 0",
     ):
         assert line in text
+
+
+def test_neutral_numbers_need_no_instruction() -> None:
+    function = define(ir.Module(), "f", VOID, [("x", I64), ("p", PTR)])
+    x, pointer = function.args
+    b = Builder(function.append_basic_block("entry"))
+    same = [
+        b.add(x, 0),
+        b.sub(x, const(I64, 0)),
+        b.mul(x, 1),
+        b.udiv(x, 1),
+        b.shl(x, 0),
+    ]
+    assert all(each is x for each in (*same, b.and_(x, -1), b.or_(x, 0)))
+    assert b.gep(pointer, [0], source_etype=I64) is pointer
+    assert b.mul(5, const(I64, 1)) is const(I64, 5)
+    others = [b.mul(x, 0), b.sub(0, x), b.and_(x, 0), b.urem(x, 1)]
+    assert x not in others

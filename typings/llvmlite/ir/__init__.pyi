@@ -148,7 +148,7 @@ class Module:
 
 _Binary = Callable[..., Instruction]
 _Folding = Callable[..., Value]
-"""May give what is there already: of a builder that takes vectors apart, too."""
+"""May give what is there already, as builders that fold and take vectors apart do."""
 
 class IRBuilder:
     block: Block
@@ -170,19 +170,19 @@ class IRBuilder:
     ) -> AbstractContextManager[
         tuple[AbstractContextManager[Block], AbstractContextManager[Block]]
     ]: ...
-    add: _Binary
-    sub: _Binary
-    mul: _Binary
-    udiv: _Binary
-    sdiv: _Binary
-    urem: _Binary
-    srem: _Binary
-    shl: _Binary
-    ashr: _Binary
-    lshr: _Binary
-    and_: _Binary
-    or_: _Binary
-    xor: _Binary
+    add: _Folding
+    sub: _Folding
+    mul: _Folding
+    udiv: _Folding
+    sdiv: _Folding
+    urem: _Folding
+    srem: _Folding
+    shl: _Folding
+    ashr: _Folding
+    lshr: _Folding
+    and_: _Folding
+    or_: _Folding
+    xor: _Folding
     fadd: _Binary
     fsub: _Binary
     fmul: _Binary
@@ -204,9 +204,9 @@ class IRBuilder:
     sitofp: _Binary
     fptoui: _Binary
     fptosi: _Binary
-    select: _Binary
-    icmp_signed: _Binary
-    icmp_unsigned: _Binary
+    select: _Folding
+    icmp_signed: _Folding
+    icmp_unsigned: _Folding
     fcmp_ordered: _Binary
     fcmp_unordered: _Binary
     extract_element: _Folding
@@ -232,7 +232,7 @@ class IRBuilder:
         inbounds: bool = ...,
         name: str = ...,
         source_etype: Type | None = ...,
-    ) -> Instruction: ...
+    ) -> Value: ...
     def phi(self, typ: Type, name: str = ...) -> PhiInstr: ...
     def call(self, *args: Any, **kwargs: Any) -> Instruction: ...
     def atomic_rmw(

@@ -215,13 +215,8 @@ def _first_of(
     if not ways:
         return tile.sums(k)
     (name, is_so, few), *others = ways
-    zeros = [const(tile.lanes_of_c, 0)] * (tile.blocking.mr * tile.vectors)
-    with tile.builder.either(zeros, is_so, name) as branch:
-        branch.values = few.sums(k)
-    is_other = tile.builder.not_(is_so)
-    with tile.builder.either(branch.results, is_other, "wide") as branch:
-        branch.values = _first_of(others, tile, k)
-    return branch.results
+    rest = partial(_first_of, others, tile, k)
+    return tile.builder.one_of(is_so, (partial(few.sums, k), rest), name)
 
 
 @record()
