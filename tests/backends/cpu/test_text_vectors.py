@@ -197,6 +197,13 @@ CASES = {
         "%r = arith.addf %0, %c : vector<2x2xbf16>",
         lambda x: x + np.array([[1.0, -2.5], [3.0, 0.125]], ml_dtypes.bfloat16),
     ),
+    "a constant of zeros of both signs": (
+        "vector<4xf32>",
+        "vector<4xf32>",
+        "%c = arith.constant dense<[0.0, -0.0, 0.0, -0.0]> : vector<4xf32>\n"
+        "%r = math.copysign %0, %c : vector<4xf32>",
+        lambda x: np.copysign(x, np.float32([0.0, -0.0, 0.0, -0.0])),
+    ),
     "elements": (
         "vector<4xf32>",
         "vector<2x2xf32>",

@@ -61,6 +61,7 @@ from xetl.dialects.base import (
     operations_in,
     vector_type,
 )
+from xetl.dialects.literals import splat_bytes
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.ir.builder import Pass
 from xetl_cpu.lowering.joined_stores import (
@@ -294,7 +295,7 @@ def is_free(value: SSAValue) -> bool:
     """True for values that cost nothing to compute again, even in a loop."""
     op = value.owner
     if isinstance(op, arith.ConstantOp):
-        return is_dense(op.value) and op.value.is_splat()
+        return is_dense(op.value) and splat_bytes(op.value) is not None
     if isinstance(op, arith.IndexCastOp):
         return is_free(op.operands[0])
     if isinstance(op, vector.ShapeCastOp | xetile.TileConvLayoutOp):

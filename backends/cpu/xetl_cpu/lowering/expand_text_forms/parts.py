@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, ints_of, is_dense, is_vector, vector_type
+from xetl.dialects.literals import splat_bytes
 from xetl.dialects.memref_layout import row_major
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
@@ -198,7 +199,7 @@ def _from_elements(w: Builder, op: vector.FromElementsOp) -> Values:
 def _constant(w: Builder, op: arith.ConstantOp) -> Values | None:
     """Load a constant with different elements from constant memory."""
     value, type_ = op.value, op.result.type
-    if not is_vector(type_) or not is_dense(value) or value.is_splat():
+    if not is_vector(type_) or not is_dense(value) or splat_bytes(value) is not None:
         return None
     return [scratch.fill(w, constant_memory(w, value), type_.get_shape())]
 
