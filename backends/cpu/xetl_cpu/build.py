@@ -161,7 +161,8 @@ def optimised(text: str, target: Target) -> Any:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"LLVM refuses the code: {error}") from None
-    if any(map(_is_unfinished, module.functions)):
+    heads = (line for line in text.splitlines() if line.startswith("define"))
+    if any(map(_is_unfinished, heads)):
         options = binding.create_pipeline_tuning_options(speed_level=1)
         builder = binding.create_pass_builder(machine, options)
         inline = binding.create_new_module_pass_manager()
@@ -171,15 +172,16 @@ def optimised(text: str, target: Target) -> Any:
         passes.add_sroa_pass()
         passes.add_simplify_cfg_pass()
         passes.add_instruction_combine_pass()
-        for function in filter(_is_unfinished, module.functions):
-            passes.run(function, builder)
+        for function in module.functions:
+            known = b" ".join(function.attributes).decode()
+            if not function.is_declaration and _is_unfinished(known):
+                passes.run(function, builder)
     return module
 
 
-def _is_unfinished(function: Any) -> bool:
-    """Whether LLVM's passes improve a function."""
-    known = b" ".join(function.attributes).decode().split()
-    return not (function.is_declaration or FINAL in known or "optnone" in known)
+def _is_unfinished(attributes: str) -> bool:
+    """Whether LLVM's passes improve a function with these attributes."""
+    return FINAL not in attributes and "optnone" not in attributes
 
 
 def assemble(text: str, target: Target) -> bytes:
