@@ -18,7 +18,8 @@ from xetl.language.signature import Signature
 from xetl.settings import config
 from xetl.xetile import constexpr, f32
 from xetl_cpu.library import serve
-from xetl_cpu.library.functions import INVOKE_TYPE, Library, dispatch_type
+from xetl_cpu.library.functions import Library
+from xetl_cpu.library.products import DISPATCH_TYPE, INVOKE_TYPE
 from xetl_cpu.library.recording import Call, recording
 from xetl_cpu.library.serve import UnusableLibraryError, find_library
 from xetl_cpu.microkernels.blocking import choose_blocking
@@ -195,7 +196,7 @@ def does_nothing(*arguments: Any) -> None:
     pass
 
 
-@dispatch_type
+@DISPATCH_TYPE
 def has_only_small_ones(*numbers: int) -> int:
     return find_library("recording").dispatch(numbers) if numbers[1] == 2 else 0
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from xetl.dialects.xsmm import DATA_TYPES, DISPATCH, TILES, gemm_flags_in_calls
 from xetl.records import record
+from xetl_cpu.library.products import DISPATCH_TYPE
 
 RECORDING = "recording"
 """Our own library, as `config.xsmm` names it."""
-
-_I64, _PTR = ctypes.c_int64, ctypes.c_void_p
-_DISPATCH_NUMBERS = 10
-dispatch_type = ctypes.CFUNCTYPE(_I64, *[_I64] * _DISPATCH_NUMBERS)
-INVOKE_TYPE = ctypes.CFUNCTYPE(None, _I64, _I64, *[_PTR, _I64] * 3, _I64)
 
 
 @record(frozen=True)
@@ -50,7 +45,7 @@ class Library:
     def dispatch(self, numbers: Sequence[int]) -> int:
         """Return the address of a kernel, or 0."""
         with self.quietly():
-            return dispatch_type(self.addresses[DISPATCH])(*numbers)
+            return DISPATCH_TYPE(self.addresses[DISPATCH])(*numbers)
 
 
 def brgemm_numbers(

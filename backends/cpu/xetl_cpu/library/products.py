@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _I64, _PTR = ctypes.c_int64, ctypes.c_void_p
-_DISPATCH = ctypes.CFUNCTYPE(_I64, *[_I64] * 10)
-_INVOKE = ctypes.CFUNCTYPE(None, _I64, _I64, *[_PTR, _I64] * 3, _I64)
-_CONFIGURE = ctypes.CFUNCTYPE(None, _I64, _I64, _PTR, _I64)
+DISPATCH_TYPE = ctypes.CFUNCTYPE(_I64, *[_I64] * 10)
+INVOKE_TYPE = ctypes.CFUNCTYPE(None, _I64, _I64, *[_PTR, _I64] * 3, _I64)
+CONFIGURE_TYPE = ctypes.CFUNCTYPE(None, _I64, _I64, _PTR, _I64)
 _TILES = "xsmm_intel_amx_tile_config"
 _BATCH = 2
 
@@ -41,15 +41,21 @@ class Product:
     c: str
 
 
+def addresses_of(library: ctypes.CDLL, names: Sequence[str]) -> dict[str, int]:
+    """Return the addresses of those functions that a library has."""
+    found = {name: getattr(library, name) for name in names if hasattr(library, name)}
+    return {name: ctypes.cast(each, _PTR).value or 0 for name, each in found.items()}
+
+
 def run(addresses: Mapping[str, int], products: Sequence[Product]) -> list[str | None]:
     """Return C after each product; None if the library has no kernel for it."""
     return [_run(addresses, product) for product in products]
 
 
 def _run(addresses: Mapping[str, int], product: Product) -> str | None:
-    kernel = _DISPATCH(addresses["xsmm_brgemm_dispatch"])(*product.numbers)
+    kernel = DISPATCH_TYPE(addresses["xsmm_brgemm_dispatch"])(*product.numbers)
     dispatch = addresses.get(f"{_TILES}_dispatch", 0)
-    around = [_DISPATCH(dispatch)(*each) for each in product.around]
+    around = [DISPATCH_TYPE(dispatch)(*each) for each in product.around]
     if not kernel or not all(around):
         return None
     data_type = product.numbers[0]
@@ -58,7 +64,7 @@ def _run(addresses: Mapping[str, int], product: Product) -> str | None:
     places = [word for each in (a, b, c) for word in (ctypes.addressof(each), 0)]
     for configure in around[:1]:
         _configure(addresses, data_type, configure, state)
-    invoke = _INVOKE(addresses["xsmm_brgemm_invoke"])
+    invoke = INVOKE_TYPE(addresses["xsmm_brgemm_invoke"])
     invoke(data_type, kernel, *places, _BATCH)
     for configure in around[1:]:
         _configure(addresses, data_type, configure, state)
@@ -71,7 +77,7 @@ def _configure(
     kernel: int,
     state: ctypes.Array[ctypes.c_char],
 ) -> None:
-    invoke = _CONFIGURE(addresses[f"{_TILES}_invoke"])
+    invoke = CONFIGURE_TYPE(addresses[f"{_TILES}_invoke"])
     invoke(data_type, kernel, ctypes.cast(state, _PTR), 0)
 
 
@@ -84,11 +90,7 @@ def _main() -> None:
     library = ctypes.CDLL(sys.argv[1])
     names = ("xsmm_brgemm_dispatch", "xsmm_brgemm_invoke")
     names += (f"{_TILES}_dispatch", f"{_TILES}_invoke")
-    addresses = {
-        name: ctypes.cast(getattr(library, name), _PTR).value or 0
-        for name in names
-        if hasattr(library, name)
-    }
+    addresses = addresses_of(library, names)
     products = [Product(**each) for each in json.load(sys.stdin)]
     json.dump(run(addresses, products), sys.stdout)
 

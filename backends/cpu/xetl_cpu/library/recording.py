@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xetl.dialects.xsmm import DATA_TYPES, FUNCTIONS, GEMM_FLAGS
-from xetl_cpu.library.functions import INVOKE_TYPE, RECORDING, Library, dispatch_type
+from xetl_cpu.library.functions import RECORDING, Library
+from xetl_cpu.library.products import CONFIGURE_TYPE, DISPATCH_TYPE, INVOKE_TYPE
 
 __all__ = ["Call", "library", "recording"]
 
-_TILES_INVOKE_TYPE = ctypes.CFUNCTYPE(
-    None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
-)
 _VNNI_B = GEMM_FLAGS["vnni_a"]
 """In these calls A and B are swapped."""
 
@@ -94,7 +92,7 @@ def _kernel(numbers: tuple[int, ...]) -> int:
     return _State.kernels.index(numbers) + 1
 
 
-@dispatch_type
+@DISPATCH_TYPE
 def _dispatch(*numbers: int) -> int:
     _write_down(FUNCTIONS[0], numbers)
     data_type, flags = numbers[0], numbers[-1]
@@ -111,13 +109,13 @@ def _invoke(*arguments: Any) -> None:
         _State.failure = failure
 
 
-@dispatch_type
+@DISPATCH_TYPE
 def _dispatch_tiles(*numbers: int) -> int:
     _write_down(FUNCTIONS[2], numbers)
     return _kernel(numbers)
 
 
-@_TILES_INVOKE_TYPE
+@CONFIGURE_TYPE
 def _invoke_tiles(*arguments: Any) -> None:
     _write_down(FUNCTIONS[3], arguments)
 

@@ -24,6 +24,7 @@ from xetl.dialects.xsmm import DISPATCH, FUNCTIONS, INVOKE
 from xetl.imports import import_whole
 from xetl_cpu import native
 from xetl_cpu.library.functions import RECORDING, Library
+from xetl_cpu.library.products import addresses_of
 
 __all__ = ["UnusableLibraryError", "find_library"]
 
@@ -68,11 +69,7 @@ def _open(mode: str) -> Library:
     except OSError as error:
         why = native.status() if mode == LIBXSMM else str(error)
         raise UnusableLibraryError(f"it cannot be loaded ({why})") from None
-    addresses = {
-        name: ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value or 0
-        for name in FUNCTIONS
-        if hasattr(loaded, name)
-    }
+    addresses = addresses_of(loaded, FUNCTIONS)
     for name in (DISPATCH, INVOKE):
         if name not in addresses:
             raise UnusableLibraryError(f"it has no function `{name}`")

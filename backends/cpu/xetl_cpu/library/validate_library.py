@@ -15,10 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from struct import pack
 
-from xetl.dialects.xsmm import DATA_TYPES, gemm_flags_in_calls
 from xetl_cpu import targets
 from xetl_cpu.library import products as xsmm_products
-from xetl_cpu.library.functions import Library
+from xetl_cpu.library.functions import Library, brgemm_numbers
 from xetl_cpu.library.products import Product
 
 _SECONDS = 30
@@ -73,16 +72,12 @@ def _product(
     b = [_B[i] for i in _PAIRS] if in_pairs else _B
     return Product(
         f"{data_type} with tiles set up apart" if around else data_type,
-        _numbers(data_type, flags),
-        [_numbers(data_type, each) for each in around],
+        brgemm_numbers(data_type, _SIZES, flags),
+        [brgemm_numbers(data_type, _SIZES, each) for each in around],
         _elements(_A, data_type),
         _elements(b, data_type),
         pack("<4f", *_C).hex(),
     )
-
-
-def _numbers(data_type: str, flags: Sequence[str]) -> list[int]:
-    return [DATA_TYPES[data_type], *_SIZES, gemm_flags_in_calls(flags)]
 
 
 def _elements(values: Sequence[int], data_type: str) -> str:
