@@ -72,11 +72,14 @@ def _brought(em: KernelEmitter) -> _Brought:
     b = em.builder
     table = em.slot(PACKED, PTR)
     is_given = b.icmp_unsigned("!=", table, ll.Constant(PTR, None))
-    with b.either([constant(0)] * PACKED_WORDS, is_given, "brought") as branch:
-        first = em.packed * PACKED_WORDS
+    first = em.packed * PACKED_WORDS
+
+    def loaded() -> list[Value]:
         places = [b.word_at(table, first + i) for i in range(PACKED_WORDS)]
-        branch.values = [b.load(place, typ=I64, align=8) for place in places]
-    address, size, state = branch.results
+        return [b.load(place, typ=I64, align=8) for place in places]
+
+    ways = (loaded, lambda: [constant(0)] * PACKED_WORDS)
+    address, size, state = b.one_of(is_given, ways, "brought")
     return _Brought(b.inttoptr(address, PTR), size, state)
 
 

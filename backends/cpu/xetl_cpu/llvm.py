@@ -155,14 +155,6 @@ class Loop:
     results: list[Value] = field(default_factory=list[Value])
 
 
-@record()
-class Branch:
-    """An ``either``: the values at the end of the branch, and those behind it."""
-
-    values: list[Value] = field(default_factory=list[Value])
-    results: list[Value] = field(default_factory=list[Value])
-
-
 def _suffix(type_: Type) -> str:
     return f"v{type_.count}{type_.element.intrinsic_name}"
 
@@ -283,8 +275,9 @@ class Builder(ir.IRBuilder):
         return found
 
     def stack_array(self, type_: Type, count: int) -> Instruction:
-        """Return the address of elements on the stack; call it in the entry block."""
-        array = self.alloca(type_, count)
+        """Return the address of elements in the frame of the function."""
+        with self.goto_entry_block():
+            array = self.alloca(type_, count)
         # llvmlite still returns a typed pointer, and then refuses stores of other
         # types.
         array.type = PTR
@@ -292,10 +285,7 @@ class Builder(ir.IRBuilder):
 
     def stack_words(self, count: int) -> Instruction:
         """Return the address of ``count`` i64 in the frame of the function."""
-        with self.goto_entry_block():
-            room = self.alloca(ir.ArrayType(I64, count))
-        room.type = PTR
-        return room
+        return self.stack_array(I64, count)
 
     def masked_load(self, pointer: Value, type_: Type, mask: Value) -> Value:
         """Load the lanes of ``mask``; others are 0, and their memory is not accessed.
@@ -406,26 +396,6 @@ class Builder(ir.IRBuilder):
         name = "llvm.launder.invariant.group.p0"
         pointer = self.intrinsic(name, PTR, [self.inttoptr(number, PTR)])
         return self.ptrtoint(pointer, number.type)
-
-    @contextmanager
-    def either(
-        self, values: list[Value], condition: Value, name: str
-    ) -> Generator[Branch]:
-        """Yield a branch that runs if ``condition``; its values replace ``values``."""
-        before = self.block
-        some = self.append_basic_block(name)
-        after = self.append_basic_block(name + ".end")
-        self.cbranch(condition, some, after)
-        self.position_at_end(some)
-        branch = Branch()
-        yield branch
-        end = self.block
-        self.branch(after)
-        self.position_at_end(after)
-        for old, new in zip(values, branch.values, strict=True):
-            result = self._phi(old.type, old, before)
-            result.add_incoming(new, end)
-            branch.results.append(result)
 
     def one_of(
         self, condition: Value, ways: Sequence[Callable[[], list[Value]]], name: str

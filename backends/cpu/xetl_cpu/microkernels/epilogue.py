@@ -99,11 +99,15 @@ def with_c(
     """Return the sums, plus the values in C if ``accumulate``."""
     arithmetic = blocking.arithmetic
     aligned = arithmetic.accumulator_bytes
-    with builder.either(sums, accumulate, "add") as branch:
+
+    def added() -> list[Value]:
+        found: list[Value] = []
         for total, at in zip(sums, _places(builder, blocking, c), strict=True):
             old = builder.load(at, typ=total.type, align=aligned)
-            branch.values.append(arithmetic.add(builder, old, total))
-    return branch.results
+            found.append(arithmetic.add(builder, old, total))
+        return found
+
+    return builder.one_of(accumulate, (added, lambda: sums), "add")
 
 
 def store_sums(

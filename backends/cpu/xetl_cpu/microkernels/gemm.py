@@ -365,11 +365,13 @@ class RegisterTile:
         builder = self.builder
         rest = builder.and_(k, self.blocking.k_pack - 1)
         is_some = builder.icmp_signed(">", rest, 0)
-        with builder.either(sums, is_some, "rest") as branch:
+
+        def with_rest() -> list[Value]:
             first = builder.sub(k, rest)
             words = [self._part_of_word(row, first, rest) for row in self.a_rows]
-            branch.values = self._update(sums, words, self._load_b(b))
-        return branch.results
+            return self._update(sums, words, self._load_b(b))
+
+        return builder.one_of(is_some, (with_rest, lambda: sums), "rest")
 
     def _part_of_word(self, row: Value, first: Value, rest: Value) -> Value:
         """Load the first ``rest`` elements of a word, at least one; others are 0."""
