@@ -154,3 +154,22 @@ def test_sums_of_pieces_end_in_the_middle_of_a_row(width, dtype):
         sum_of_pieces[3](x, y, width)
         wanted = [x[:, n : n + width].sum() for n in range(0, 3 * width, width)]
         assert np.array_equal(y[0], wanted)
+
+
+@xetile.kernel
+def from_before(X, Y, first: int, H: constexpr, W: constexpr):
+    """A counter may be negative: it numbers the matrices of both arrays."""
+    for i in range(first, Y.shape[0] + 2):
+        v = xetile.load_tile(xetile.init_tile(X[i], [0, 0], (H, W)))
+        if i >= 0:
+            xetile.store_tile(v + 1, xetile.init_tile(Y[i], [0, 0], (H, W)))
+
+
+@pytest.mark.parametrize("first", [-3, -1, 0, 2])
+def test_a_loop_that_begins_before_the_first_matrix(first: int) -> None:
+    x = small_integers(np.random.default_rng(0), 3, 5, 20)
+    wanted = np.zeros((4, 5, 20), np.float32)
+    wanted[max(first, 0) : 3] = x[max(first, 0) :] + 1
+    wanted[3:] = 1
+    found = agree(from_before, 1, x, np.zeros_like(wanted), first, H=5, W=20)[1]
+    same(found, wanted)

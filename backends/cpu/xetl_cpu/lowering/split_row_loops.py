@@ -105,7 +105,7 @@ def _split(loop: scf.ForOp, step: int, groups: list[list[_Test]]) -> None:
     """Run the loop in parts within which each test has one answer."""
     build = Builder.before(loop)
     first, upper = loop.lower_bound, loop.upper_bound
-    ends = [end for tests in groups for end in _ends(build, tests)]
+    ends = [end for tests in groups for end in _ends(build, tests, first)]
     index = IndexType()
     test, part = Block(arg_types=[index]), Block(arg_types=[index])
     at = Builder.at_end(test, loop.location)
@@ -128,8 +128,8 @@ def _split(loop: scf.ForOp, step: int, groups: list[list[_Test]]) -> None:
     hoist_scalars(loop)
 
 
-def _ends(build: Builder, tests: list[_Test]) -> Iterator[Index]:
-    """Yield the rows where answers change.
+def _ends(build: Builder, tests: list[_Test], first: SSAValue) -> Iterator[Index]:
+    """Yield the rows, from the loop's first row on, where answers change.
 
     One step contains all tests between the first and the last one, because their
     numbers differ by less than a step.
@@ -137,7 +137,8 @@ def _ends(build: Builder, tests: list[_Test]) -> Iterator[Index]:
     op, offsets, _ = tests[0]
     offset: Index = reduce(build.plus, offsets, 0)
     numbers = [each.number for each in tests]
-    begins = min(numbers) < 0 or not is_non_negative(offset)
+    known = is_non_negative(offset) and is_non_negative(first)
+    begins = min(numbers) < 0 or not known
     for number in sorted({min(numbers), max(numbers)}):
         yield build.minus(op.rhs, build.plus(offset, number))
         if op.predicate_name == "ult" and begins:

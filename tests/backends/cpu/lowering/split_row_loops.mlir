@@ -67,6 +67,22 @@ func.func @three_rows_before(%n: index, %rows: index, %Y: memref<?xi1>) {
   func.return
 }
 
+// The first rows may be before the matrix.
+// CHECK-LABEL: @begins_before
+// CHECK:       scf.while ({{.*}} = %first)
+// CHECK:         arith.cmpi sgt, %n
+// CHECK:         arith.cmpi sgt
+func.func @begins_before(%n: index, %rows: index, %Y: memref<?xi1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %first = arith.constant -3 : index
+  scf.for %i = %first to %rows step %c1 {
+    %is = arith.cmpi ult, %i, %n : index
+    memref.store %is, %Y[%i] : memref<?xi1>
+  }
+  func.return
+}
+
 // Tests of the two rows of a step: one trip has both ends.
 // CHECK-LABEL: @steps
 // CHECK:       scf.while
