@@ -128,6 +128,20 @@ CHANNELS_LAST = [
     ((2, 6, 3, 4), (30, 6, 1, 1), {}),
     # Groups: the images are copied.
     ((2, 6, 9, 11), (6, 3, 3, 3), {"groups": 2}),
+    ((1, 4, 9, 11), (8, 1, 3, 3), {"groups": 4, "stride": 2}),
+    # One channel a group: vectors are channels.
+    ((2, 40, 9, 13), (40, 1, 3, 3), {"groups": 40, "padding": 1}),
+    ((1, 3, 20, 70), (3, 1, 3, 5), {"groups": 3, "stride": 2, "padding": (1, 2)}),
+    (
+        (2, 33, 11, 9),
+        (33, 1, 5, 3),
+        {"groups": 33, "stride": (1, 2), "dilation": (2, 1), "padding": (0, 3)},
+    ),
+    ((1, 16, 40, 41), (16, 1, 3, 3), {"groups": 16, "stride": 3, "dilation": 2}),
+    # More zeros than a row that a tile reads.
+    ((1, 6, 5, 4), (6, 1, 1, 3), {"groups": 6, "stride": (2, 3), "padding": (8, 11)}),
+    # What a program would copy is too much.
+    ((1, 2, 90, 80), (2, 1, 40, 36), {"groups": 2, "stride": 3, "dilation": 2}),
 ]
 
 
@@ -136,7 +150,7 @@ CHANNELS_LAST = [
 def test_channels_last(shape: Any, kernel: Any, options: Any, dtype: Any) -> None:
     last = {"memory_format": torch.channels_last}
     x, w, b = (normal(*each).to(dtype) for each in (shape, kernel, kernel[:1]))
-    x, groups = x.contiguous(**last), options.get("groups", 1)
+    x = x.contiguous(**last)
     for weight in (w, w.contiguous(**last)):
         ours, theirs = (
             [each.clone().requires_grad_() for each in (x, weight, b)] for _ in "12"
@@ -144,7 +158,7 @@ def test_channels_last(shape: Any, kernel: Any, options: Any, dtype: Any) -> Non
         found = ops.conv2d(*ours, **options)
         wanted = torch.nn.functional.conv2d(*theirs, **options)
         close(found, wanted, BOUNDS[dtype])
-        assert found.is_contiguous(**last) == (groups == 1)
+        assert found.is_contiguous(**last)
         grad = normal(*wanted.shape).to(dtype).contiguous(**last)
         found.backward(grad)
         wanted.backward(grad)

@@ -44,7 +44,7 @@ from xetl.ops.convolution.columns import (
     input_by_columns,
     weight_by_columns,
 )
-from xetl.ops.convolution.geometry import Geometry, Pair, phases
+from xetl.ops.convolution.geometry import Geometry, Pair, evenly, phases
 from xetl.ops.convolution.windows import (
     LAST,
     MOST_COLUMNS,
@@ -64,6 +64,10 @@ def by_weight(
 ) -> list[Step]:
     """Return the launches of the gradient of the weight: products over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
+    if groups > 1 and (is_channels_last(x) or is_channels_last(grad)):
+        copies, x = contiguous(x, groups)
+        steps, grad = contiguous(grad, groups)
+        return [*copies, *steps, *by_weight(grad, x, made, g, groups)]
     if outer == groups and inner == 1 and (part := plans.part_of(x, g, (1, 1))):
         unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
         tile = sums_of(x.dtype), part, unrolled, *plans.widths_of(x, g)
@@ -72,7 +76,7 @@ def by_weight(
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
         return [Step(launch, (x, grad, made))]
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
-    tile = plans.evenly(kw * inner, plans.MOST_PIXELS), min(TILE, outer)
+    tile = evenly(kw * inner, plans.MOST_PIXELS), min(TILE, outer)
     tiles = kh * cdiv(kw * inner, tile[0])
     # If several programs read the gradient, it is transposed, and packed once for all.
     turns = groups == 1 and tiles > 1
@@ -192,7 +196,7 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     *_, stride, padding, dilation, groups = context.options.values()
     how = stride, padding, dilation, groups
     torch: Any = import_whole("torch")
-    is_last = groups == 1 and order_of(grad.shape, grad.stride()) == LAST
+    is_last = order_of(grad.shape, grad.stride()) == LAST
     kind = torch.channels_last if is_last else torch.contiguous_format
     grad = grad.contiguous(memory_format=kind)
     needs, found = context.needs, dict[str, Any]()
@@ -226,7 +230,7 @@ def convolution(
     shape = (input.shape[0], weight.shape[0], *g.result)
     copies = copies_pixels(weight, input.shape[0], g, groups)
     return Call(
-        (_images_like(input, shape, groups),),
+        (_images_like(input, shape),),
         lambda made: (
             convolve_columns(input, weight, bias, made[0], g)
             if copies
@@ -235,10 +239,9 @@ def convolution(
     )
 
 
-def _images_like(x: Operand, shape: Shape, groups: int) -> Operand:
+def _images_like(x: Operand, shape: Shape) -> Operand:
     """Describe images with their channels last in memory if those of ``x`` are so."""
-    is_last = groups == 1 and is_channels_last(x)
-    return Operand("out", shape, x.dtype, order=LAST if is_last else None)
+    return Operand("out", shape, x.dtype, order=LAST if is_channels_last(x) else None)
 
 
 @function()
@@ -257,14 +260,14 @@ def convolution_by_input(
     steps, between = (stride[0], stride[1]), (dilation[0], dilation[1])
     shape = (grad.shape[0], weight.shape[1] * groups, rows, columns)
     g = Geometry(taps, steps, between, (top, left), (grad.shape[2], grad.shape[3]))
-    new = _images_like(grad, shape, groups)
+    new = _images_like(grad, shape)
     if not grad.shape[0]:
         return Call((new,), lambda _: [])
     if has_few_pixels(weight, grad.shape[0], g, groups) and not g.is_product:
         return Call((new,), lambda made: input_by_columns(grad, weight, made[0], g))
     # To store phases separately costs more than to multiply zeros between pixels.
     of_channels = groups > 1 and tuple(weight.shape[:2]) == (groups, 1)
-    is_apart = of_channels and steps == (2, 2)
+    is_apart = of_channels and steps == (2, 2) and not is_channels_last(grad)
     how = (1, 1) if is_apart else steps, between, (top, left)
     parts = phases((rows, columns), taps, how)
     if is_apart and not plans.part_of(grad, parts[0], (1, 1)):
@@ -395,8 +398,7 @@ def conv2d(
 
     Returns:
         ``out``, or a new array of the library of ``input``: (batch, channels of the
-        result, rows, columns). Its channels are last in memory if those of ``input``
-        are, and there is one group.
+        result, rows, columns), with channels last in memory if ``input`` has them so.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.

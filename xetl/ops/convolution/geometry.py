@@ -15,6 +15,11 @@ Slices: TypeAlias = tuple[slice, slice]
 ALL = slice(None), slice(None)
 
 
+def evenly(extent: int, most: int) -> int:
+    """Return the size of the fewest equal parts of an extent, at most ``most``."""
+    return cdiv(extent, cdiv(extent, most))
+
+
 @dataclass(frozen=True)
 class Geometry:
     """The geometry of a convolution: the pixels that each tap reads and writes.

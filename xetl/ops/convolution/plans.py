@@ -14,18 +14,22 @@ from collections.abc import Sequence
 
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.activations import cleared
+from xetl.ops.activations import cleared, copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of
-from xetl.ops.convolution.geometry import ALL, Geometry, Pair
+from xetl.ops.convolution.depthwise import by_channels, is_depthwise, tile_of_channels
+from xetl.ops.convolution.geometry import ALL, Geometry, Pair, evenly
 from xetl.ops.convolution.kernels import convolution, direct
 from xetl.ops.convolution.windows import (
     PART,
+    SCRATCH,
     TILE,
     Windows,
     by_pixels,
+    choose_taps,
+    contiguous,
     copy_matrices,
     find_windows,
     is_channels_last,
@@ -40,17 +44,10 @@ MOST_PIXELS = 128
 """The most pixels of a tile of the result."""
 _ROWS, _SUMS, MOST_ROWS = 8, 8, 32
 """`direct`: the most rows of a tile, channels of a sum, and rows of a program."""
-_SCRATCH = 1 << 16
-"""`direct`: the most bytes of input and weight in shared memory; any GPU has them."""
 _FEW_TAPS = 64
 """The most terms of a sum for which `direct` is chosen for any number of channels."""
 _VECTOR = 16
 """Elements of the widest vectors of 32 bits, and lanes of a subgroup."""
-
-
-def evenly(extent: int, most: int) -> int:
-    """Return the size of the fewest equal parts of an extent, at most ``most``."""
-    return cdiv(extent, cdiv(extent, most))
 
 
 def _taps_first(weight: Operand, to: Operand) -> list[Step]:
@@ -142,6 +139,13 @@ def convolve(
     """
     if g.is_product and groups == 1:
         return multiply_pixels(x, weight, bias, made)
+    if groups > 1 and is_channels_last(made):
+        if is_depthwise(x, weight, made) and tile_of_channels(x, g):
+            return by_channels(x, weight, bias, made, g, False)
+        steps, x = contiguous(x, groups)
+        found = temporary(made.shape, x.dtype)
+        steps += convolve(x, weight, bias, found, g, groups)
+        return [*steps, copied(found, made)]
     channels = weight.shape[1], weight.shape[0] // groups
     is_last = groups == 1 and is_channels_last(made)
     is_split = groups > 1 or (not is_last and _has_few_taps(x, g, channels[0]))
@@ -161,13 +165,20 @@ def by_input(
     """Return the launches of the gradient of the input.
 
     Args:
-        grad: the gradient of the result, contiguous.
+        grad: the gradient of the result.
         weight: the weight of the convolution.
-        made: the gradient of the input, contiguous.
+        made: the gradient of the input, in the same order of dimensions.
         parts: see `phases`.
         groups: the number of groups of channels.
         is_apart: whether to put zeros between the pixels of ``grad``.
     """
+    is_last = groups > 1 and is_channels_last(made)
+    fits = all(0 in g.taps or tile_of_channels(grad, g) for g in parts)
+    if is_last and not (fits and is_depthwise(grad, weight, made)):
+        steps, grad = contiguous(grad, groups)
+        found = temporary(made.shape, made.dtype)
+        steps += by_input(grad, weight, found, parts, groups, is_apart)
+        return [*steps, copied(found, made)]
     steps = [cleared(made)] if any(0 in g.taps for g in parts) else list[Step]()
     channels = weight.shape[0] // groups, weight.shape[1]
     by_windows = list[Geometry]()
@@ -176,6 +187,8 @@ def by_input(
             steps += multiply_pixels(grad, weight, None, made, True)
         elif 0 in g.taps:
             continue
+        elif is_last:
+            steps += by_channels(grad, weight, None, made, g, True)
         elif groups > 1 and (part := part_of(grad, g, channels)):
             how = g, channels, part, True, is_apart
             steps += _directly(grad, weight, None, made, *how)
@@ -311,7 +324,7 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = inner * g.stride[0] * g.stride[1] * item
     taps = inner * outer * size_of(g.taps) * item
-    room = (_SCRATCH - taps) // (planes * widths_of(x, g)[1]) - down
+    room = (SCRATCH - taps) // (planes * widths_of(x, g)[1]) - down
     step, _ = tile_of(x, g, outer)
     rows = max(0, min(MOST_ROWS, room)) // step * step
     return rows and cdiv(evenly(g.result[0], rows), step) * step
@@ -373,12 +386,9 @@ def _directly(
     is_apart: bool = False,
 ) -> list[Step]:
     """Return the launches of a convolution by `direct`: sums of rows, no product."""
-    (inner, outer), taps, steps = channels, size_of(g.taps), list[Step]()
+    (inner, outer), taps = channels, size_of(g.taps)
     images, height = made.shape[0] * made.shape[1] // outer, g.result[0]
-    if g.chosen != ALL:
-        chosen = temporary((*weight.shape[:2], *g.taps), weight.dtype)
-        steps.append(copy_matrices(weight, lambda a: a[:, :, *g.chosen], chosen))
-        weight = chosen
+    steps, weight = choose_taps(weight, g)
 
     def each_group(array: Numbers) -> Numbers:
         if is_by_input:

@@ -17,7 +17,7 @@ from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.views import LEAST, array_of, size_of, sums_of, width_of
-from xetl.ops.convolution.geometry import Geometry, Pair
+from xetl.ops.convolution.geometry import ALL, Geometry, Pair
 from xetl.ops.convolution.kernels import shifted, turned
 
 TILE = 64
@@ -27,6 +27,8 @@ PART = 8
 """Rows of a program, which share the weights in a cache."""
 MOST_COLUMNS = 256
 """The most columns of a tile that is copied."""
+SCRATCH = 1 << 16
+"""The most bytes of input and weight in shared memory; any GPU has them."""
 LAST = 0, 2, 3, 1
 """The order of the dimensions of images whose channels are last in memory."""
 STRIP = 32
@@ -81,6 +83,14 @@ def copy_matrices(
     tile = PART, min(MOST_COLUMNS, width_of(n))
     launch = Launch(shifted, (view, to_view), (), grid, (*first, *tile))
     return Step(launch, (source, to))
+
+
+def choose_taps(weight: Operand, g: Geometry) -> tuple[list[Step], Operand]:
+    """Return the weight with the taps that a geometry has, and its copy if needed."""
+    if g.chosen == ALL:
+        return [], weight
+    found = temporary((*weight.shape[:2], *g.taps), weight.dtype)
+    return [copy_matrices(weight, lambda a: a[:, :, *g.chosen], found)], found
 
 
 def is_channels_last(x: Operand) -> bool:

@@ -1,0 +1,148 @@
+"""Convolutions with one channel a group, of images whose channels lie last in memory.
+
+Vectors are channels: each multiplies its own weights, so neighbouring pixels share the
+weights in registers, and nothing is moved between lanes.
+"""
+
+from __future__ import annotations
+
+from xetl import xetile
+from xetl.language.ops import cdiv
+from xetl.ops.calling.calls import Launch, View
+from xetl.ops.calling.declarations import Operand, Step
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.views import size_of, sums_of, vectors_of
+from xetl.ops.convolution.geometry import Geometry, evenly
+from xetl.ops.convolution.windows import (
+    SCRATCH,
+    by_pixels,
+    choose_taps,
+    is_channels_last,
+)
+from xetl.ops.matrices import put, take
+from xetl.xetile import Array, constexpr
+
+_VECTORS = 2
+"""Vectors of channels of a program."""
+_WIDTH = 32
+"""The most columns of a tile."""
+
+
+@xetile.kernel
+def depthwise(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    out: Array,
+    above: int,
+    before: int,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    TAPS: constexpr,
+    IS_BY_INPUT: constexpr,
+    ACC: constexpr,
+    PART: constexpr,
+    WIDTH: constexpr,
+    COLUMNS: constexpr,
+    BLOCK: constexpr,
+) -> None:
+    """``out[b, i, j] = sum over taps of x[b, i + ..., j + ...] * weight[tap] + bias``.
+
+    A program copies the pixels that PART rows of BLOCK channels need to shared memory,
+    with zeros around them: so taps read them without tests.
+
+    Args:
+        x: (images, rows, columns, channels).
+        weight: (channels, taps).
+        bias: (channels,) or None.
+        out: (images, rows, columns, channels).
+        above: rows of zeros above the input.
+        before: columns of zeros before the input.
+        STRIDES: rows and columns between two windows.
+        DILATION: rows and columns between two taps.
+        TAPS: rows and columns of the kernel.
+        IS_BY_INPUT: whether the taps are in reverse.
+        ACC: the dtype of the sums.
+        PART: rows of the result of a program.
+        WIDTH: columns of a tile of the result.
+        COLUMNS: columns of a row that a tile reads, for each remainder by the stride.
+        BLOCK: channels of a program.
+    """
+    c, first = xetile.program_id(0) * BLOCK, xetile.program_id(1) * PART
+    image, (down, across), count = xetile.program_id(2), STRIDES, TAPS[0] * TAPS[1]
+    rows = (PART - 1) * down + (TAPS[0] - 1) * DILATION[0] + 1
+    pixels = xetile.slm(((rows * across + 2) * COLUMNS, BLOCK), ACC)
+    taps = xetile.slm((count, BLOCK), ACC)
+    put(take(weight, [c, 0], (BLOCK, count), ACC).T, taps, [0, 0])
+    put(xetile.zeros((COLUMNS, BLOCK), ACC), pixels, [0, 0])
+    for n in range(0, out.shape[2], WIDTH):
+        xetile.barrier()
+        for i in range(rows):
+            for rest in xetile.static_range(across):
+                left, to = n * across - before + rest, (i * across + rest) * COLUMNS
+                skipped = min((max(-left, 0) + across - 1) // across, COLUMNS)
+                at, end = max(left + skipped * across, 0), left + COLUMNS * across
+                row = x[image, first * down - above + i][at : max(end, 0) : across]
+                # Behind its pixels are zeros, with which the next row begins.
+                found = take(row, [0, c], (COLUMNS + across // 2, BLOCK), ACC)
+                put(found, pixels, [to + skipped, 0])
+        xetile.barrier()
+        for i in range(PART):
+            acc = xetile.zeros((WIDTH, BLOCK), ACC)
+            for ki in range(TAPS[0]):
+                row = (i * down + ki * DILATION[0]) * across
+                for kj in xetile.static_range(TAPS[1]):
+                    column, k = kj * DILATION[1], ki * TAPS[1] + kj
+                    at = (row + column % across) * COLUMNS + column // across
+                    if IS_BY_INPUT:
+                        k = count - 1 - k
+                    v = take(pixels, [at, 0], (WIDTH, BLOCK), ACC)
+                    acc = acc + v * take(taps, [k, 0], (1, BLOCK), ACC)
+            if bias is not None:
+                acc = acc + take(bias, [c], (BLOCK,), ACC)
+            put(acc, out[image, first + i], [n, c])
+
+
+def tile_of_channels(x: Operand, g: Geometry) -> tuple[int, int, int, int] | None:
+    """Return the constants of `depthwise` from PART on; None if they do not fit."""
+    lanes, item = vectors_of(x)[1], sums_of(x.dtype).itemsize
+    block = min(_VECTORS, cdiv(x.shape[1], lanes)) * lanes
+    width = evenly(g.result[1], _WIDTH)
+    columns = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
+    room = SCRATCH // (block * item) - size_of(g.taps)
+    rows = (room // columns - 2) // g.stride[1] - (g.taps[0] - 1) * g.dilation[0]
+    part = cdiv(rows, g.stride[0])
+    return (evenly(g.result[0], part), width, columns, block) if part > 0 else None
+
+
+def is_depthwise(x: Operand, weight: Operand, made: Operand) -> bool:
+    """Return whether each channel has its own kernel, and channels lie last."""
+    is_last = is_channels_last(x) and is_channels_last(made)
+    is_single = weight.shape[0] == x.shape[1] == made.shape[1]
+    return is_last and is_single and weight.shape[1] == 1
+
+
+def by_channels(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    made: Operand,
+    g: Geometry,
+    is_by_input: bool,
+) -> list[Step]:
+    """Return the launches of a convolution by `depthwise`; see `plans.convolve`."""
+    tile = tile_of_channels(x, g)
+    assert tile is not None
+
+    steps, weight = choose_taps(weight, g)
+    taps: View = lambda a: a.reshape(len(a), -1)
+
+    def to_pixels(array: Numbers) -> Numbers:
+        return by_pixels(array)[:, g.where[0], g.where[1]]
+
+    part, *_, block = tile
+    grid = (cdiv(x.shape[1], block), cdiv(g.result[0], part), x.shape[0])
+    how = g.stride, g.dilation, g.taps, is_by_input, sums_of(x.dtype)
+    views = by_pixels, taps, None, to_pixels
+    launch = Launch(depthwise, views, (), grid, (*g.first, *how, *tile))
+    return [*steps, Step(launch, (x, weight, bias, made))]
