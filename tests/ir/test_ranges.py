@@ -27,6 +27,11 @@ func.func @k(%n: index) {
   %thrice = arith.muli %third, %c3 : index
   %left = arith.subi %n, %thrice : index
   %wrapped = arith.minui %n, %c30 : index
+  %positive = arith.maxsi %n, %c2 : index
+  %clamped = arith.minsi %positive, %c30 : index
+  %either = arith.minsi %n, %left : index
+  %moved = arith.addi %positive, %c2 : index
+  %neither = arith.minsi %n, %n : index
   func.return
 }
 """
@@ -43,6 +48,11 @@ func.func @k(%n: index) {
         ("open", None),
         ("left", Range(0, 2)),
         ("wrapped", None),
+        ("positive", Range(2, (1 << 63) - 1)),
+        ("clamped", Range(2, 30)),
+        ("either", Range(-(1 << 63), 2)),
+        ("moved", None),  # it may overflow
+        ("neither", None),
     ],
 )
 def test_ranges(name: str, range_: Range | None) -> None:

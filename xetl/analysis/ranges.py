@@ -113,6 +113,8 @@ class Ranges:
         left, right = sides
         if left is None and isinstance(op, arith.RemuiOp):
             left = _ANYTHING
+        if isinstance(op, arith.MinsiOp | arith.MaxsiOp) and sides != (None, None):
+            left, right = left or _ANY_INDEX, right or _ANY_INDEX
         found = None
         if left is not None and right is not None:
             found = _joined(op, left, right)
@@ -130,6 +132,8 @@ def _sources(value: SSAValue) -> Sequence[SSAValue]:
 
 _ANYTHING = Range(0, (1 << 64) - 1)
 """Any unsigned number of 64 bits."""
+
+_ANY_INDEX = Range(-(1 << 63), (1 << 63) - 1)
 
 _BINARY = (
     *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.RemuiOp, arith.DivuiOp),

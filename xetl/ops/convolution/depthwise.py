@@ -11,7 +11,7 @@ from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View
 from xetl.ops.calling.declarations import Operand, Step
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import size_of, sums_of, vectors_of
+from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of
 from xetl.ops.convolution.geometry import Geometry, evenly
 from xetl.ops.convolution.windows import (
     SCRATCH,
@@ -20,12 +20,14 @@ from xetl.ops.convolution.windows import (
     is_channels_last,
 )
 from xetl.ops.matrices import put, take
+from xetl.runtime.executables import choose_target
+from xetl.runtime.placement import choose_backend
 from xetl.xetile import Array, constexpr
 
 _VECTORS = 2
 """Vectors of channels of a program."""
-_WIDTH = 32
-"""The most columns of a tile."""
+_ROWS, _WIDTH = 32, 32
+"""The most rows of a program, and columns of a tile."""
 
 
 @xetile.kernel
@@ -80,9 +82,9 @@ def depthwise(
         for i in range(rows):
             for rest in xetile.static_range(across):
                 left, to = n * across - before + rest, (i * across + rest) * COLUMNS
-                skipped = min((max(-left, 0) + across - 1) // across, COLUMNS)
+                skipped = (min(max(-left, 0), COLUMNS * across) + across - 1) // across
                 at, end = max(left + skipped * across, 0), left + COLUMNS * across
-                row = x[image, first * down - above + i][at : max(end, 0) : across]
+                row = x[image][:, at : max(end, 0) : across][first * down - above + i]
                 # Behind its pixels are zeros, with which the next row begins.
                 found = take(row, [0, c], (COLUMNS + across // 2, BLOCK), ACC)
                 put(found, pixels, [to + skipped, 0])
@@ -105,13 +107,15 @@ def depthwise(
 
 def tile_of_channels(x: Operand, g: Geometry) -> tuple[int, int, int, int] | None:
     """Return the constants of `depthwise` from PART on; None if they do not fit."""
-    lanes, item = vectors_of(x)[1], sums_of(x.dtype).itemsize
+    backend, item = choose_backend(values=[array_of(x)]), sums_of(x.dtype).itemsize
+    is_cpu, lanes = backend.name == "cpu", vectors_of(x)[1]
+    room = backend.private_cache(choose_target(backend)) // 4 if is_cpu else SCRATCH
     block = min(_VECTORS, cdiv(x.shape[1], lanes)) * lanes
     width = evenly(g.result[1], _WIDTH)
     columns = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
-    room = SCRATCH // (block * item) - size_of(g.taps)
+    room = room // (block * item) - size_of(g.taps)
     rows = (room // columns - 2) // g.stride[1] - (g.taps[0] - 1) * g.dilation[0]
-    part = cdiv(rows, g.stride[0])
+    part = min(cdiv(rows, g.stride[0]), _ROWS)
     return (evenly(g.result[0], part), width, columns, block) if part > 0 else None
 
 
