@@ -55,6 +55,8 @@ CASES = [
     ((2, 3, 18, 17), (612, 3, 1, 3), {"padding": (0, 1)}),
     # What a program would copy is too much.
     ((1, 2, 90, 80), (2, 1, 40, 36), {"groups": 2, "stride": 3, "dilation": 2}),
+    # Rows shorter than half of a vector, with channels that fill one.
+    ((3, 20, 5, 3), (20, 1, 3, 3), {"groups": 20, "padding": 1}),
 ]
 
 QUICK = 7

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View
-from xetl.ops.calling.declarations import Operand, Step
+from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of
 from xetl.ops.convolution.geometry import Geometry, evenly
 from xetl.ops.convolution.windows import (
+    LAST,
     SCRATCH,
     by_pixels,
     choose_taps,
@@ -120,10 +122,9 @@ def tile_of_channels(x: Operand, g: Geometry) -> tuple[int, int, int, int] | Non
 
 
 def is_depthwise(x: Operand, weight: Operand, made: Operand) -> bool:
-    """Return whether each channel has its own kernel, and channels lie last."""
-    is_last = is_channels_last(x) and is_channels_last(made)
+    """Return whether each channel has its own kernel."""
     is_single = weight.shape[0] == x.shape[1] == made.shape[1]
-    return is_last and is_single and weight.shape[1] == 1
+    return is_single and weight.shape[1] == 1
 
 
 def by_channels(
@@ -134,7 +135,14 @@ def by_channels(
     g: Geometry,
     is_by_input: bool,
 ) -> list[Step]:
-    """Return the launches of a convolution by `depthwise`; see `plans.convolve`."""
+    """Return the launches of a convolution by `depthwise`; see `plans.convolve`.
+
+    Images whose channels are not last are copied.
+    """
+    if not (is_channels_last(x) and is_channels_last(made)):
+        seen, found = (temporary(n.shape, n.dtype, order=LAST) for n in (x, made))
+        steps = by_channels(seen, weight, bias, found, g, is_by_input)
+        return [copied(x, seen), *steps, copied(found, made)]
     tile = tile_of_channels(x, g)
     assert tile is not None
 

@@ -139,9 +139,11 @@ def convolve(
     """
     if g.is_product and groups == 1:
         return multiply_pixels(x, weight, bias, made)
-    if groups > 1 and is_channels_last(made):
-        if is_depthwise(x, weight, made) and tile_of_channels(x, g):
-            return by_channels(x, weight, bias, made, g, False)
+    is_last = groups > 1 and is_channels_last(made)
+    suits = (is_last and is_channels_last(x)) or _are_narrow(x, g)
+    if suits and is_depthwise(x, weight, made) and tile_of_channels(x, g):
+        return by_channels(x, weight, bias, made, g, False)
+    if is_last:
         steps, x = contiguous(x, groups)
         found = temporary(made.shape, x.dtype)
         steps += convolve(x, weight, bias, found, g, groups)
@@ -174,7 +176,8 @@ def by_input(
     """
     is_last = groups > 1 and is_channels_last(made)
     fits = all(0 in g.taps or tile_of_channels(grad, g) for g in parts)
-    if is_last and not (fits and is_depthwise(grad, weight, made)):
+    fits = fits and is_depthwise(grad, weight, made) and is_channels_last(grad)
+    if is_last and not fits:
         steps, grad = contiguous(grad, groups)
         found = temporary(made.shape, made.dtype)
         steps += by_input(grad, weight, found, parts, groups, is_apart)
@@ -347,6 +350,16 @@ def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
     is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
     is_short = inner * g.taps[1] < _VECTOR and inner * size_of(g.taps) <= _FEW_TAPS
     return is_cpu and is_short and vectors_of(x)[0] >= 32
+
+
+def _are_narrow(x: Operand, g: Geometry) -> bool:
+    """Return whether rows of a result fill half of a vector, but channels fill one.
+
+    Then turning the images around costs less than the lanes without use.
+    """
+    is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
+    lanes = vectors_of(x)[1]
+    return is_cpu and 2 * g.result[1] < lanes <= x.shape[1]
 
 
 def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
