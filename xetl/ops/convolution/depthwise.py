@@ -9,7 +9,7 @@ from __future__ import annotations
 from xetl import xetile
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.calls import Launch, View
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of
@@ -30,6 +30,34 @@ _VECTORS = 2
 """Vectors of channels of a program."""
 _ROWS, _WIDTH = 32, 32
 """The most rows of a program, and columns of a tile."""
+
+
+@xetile.function
+def copy_pixels(
+    image: Array,
+    pixels: Array,
+    top: int,
+    left: int,
+    c: int,
+    ROWS: constexpr,
+    STRIDE: constexpr,
+    COLUMNS: constexpr,
+    BLOCK: constexpr,
+) -> None:
+    """Copy BLOCK channels of the pixels from (top, left) on, with zeros around them.
+
+    A row of ``image`` becomes a row of COLUMNS pixels for each remainder by STRIDE.
+    The first row of ``pixels`` (pixels, channels) begins with zeros.
+    """
+    for i in range(ROWS):
+        for rest in xetile.static_range(STRIDE):
+            first, to = left + rest, (i * STRIDE + rest) * COLUMNS
+            skipped = (min(max(-first, 0), COLUMNS * STRIDE) + STRIDE - 1) // STRIDE
+            at, end = max(first + skipped * STRIDE, 0), first + COLUMNS * STRIDE
+            row = image[:, at : max(end, 0) : STRIDE][top + i]
+            # Behind its pixels are zeros, with which the next row begins.
+            found = take(row, [0, c], (COLUMNS + STRIDE // 2, BLOCK), pixels.dtype)
+            put(found, pixels, [to + skipped, 0])
 
 
 @xetile.kernel
@@ -81,15 +109,8 @@ def depthwise(
     put(xetile.zeros((COLUMNS, BLOCK), ACC), pixels, [0, 0])
     for n in range(0, out.shape[2], WIDTH):
         xetile.barrier()
-        for i in range(rows):
-            for rest in xetile.static_range(across):
-                left, to = n * across - before + rest, (i * across + rest) * COLUMNS
-                skipped = (min(max(-left, 0), COLUMNS * across) + across - 1) // across
-                at, end = max(left + skipped * across, 0), left + COLUMNS * across
-                row = x[image][:, at : max(end, 0) : across][first * down - above + i]
-                # Behind its pixels are zeros, with which the next row begins.
-                found = take(row, [0, c], (COLUMNS + across // 2, BLOCK), ACC)
-                put(found, pixels, [to + skipped, 0])
+        top, left = first * down - above, n * across - before
+        copy_pixels(x[image], pixels, top, left, c, rows, across, COLUMNS, BLOCK)
         xetile.barrier()
         for i in range(PART):
             acc = xetile.zeros((WIDTH, BLOCK), ACC)
@@ -105,6 +126,74 @@ def depthwise(
             if bias is not None:
                 acc = acc + take(bias, [c], (BLOCK,), ACC)
             put(acc, out[image, first + i], [n, c])
+
+
+@xetile.kernel
+def depthwise_sums(
+    x: Array,
+    grad: Array,
+    out: Array,
+    above: int,
+    before: int,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    TAPS: constexpr,
+    ACC: constexpr,
+    PART: constexpr,
+    WIDTH: constexpr,
+    COLUMNS: constexpr,
+    BLOCK: constexpr,
+) -> None:
+    """The gradient of the weight by each image: the pixels of a tap times ``grad``.
+
+    ``grad`` is (images, rows, columns, channels), ``out`` (images, taps, channels); a
+    program has BLOCK channels of an image. Else as for `depthwise`.
+    """
+    c, image = xetile.program_id(0) * BLOCK, xetile.program_id(1)
+    down, across, count = STRIDES[0], STRIDES[1], TAPS[0] * TAPS[1]
+    rows = (PART - 1) * down + (TAPS[0] - 1) * DILATION[0] + 1
+    pixels = xetile.slm(((rows * across + 2) * COLUMNS, BLOCK), ACC)
+    copied = xetile.slm(((PART + 1) * WIDTH, BLOCK), ACC)
+    sums = xetile.slm((count, BLOCK), ACC)
+    put(xetile.zeros((COLUMNS, BLOCK), ACC), pixels, [0, 0])
+    put(xetile.zeros((count, BLOCK), ACC), sums, [0, 0])
+    for first in range(0, grad.shape[1], PART):
+        for n in range(0, grad.shape[2], WIDTH):
+            top, left = first * down - above, n * across - before
+            xetile.barrier()
+            copy_pixels(x[image], pixels, top, left, c, rows, across, COLUMNS, BLOCK)
+            copy_pixels(grad[image], copied, first, n, c, PART, 1, WIDTH, BLOCK)
+            xetile.barrier()
+            for ki in range(TAPS[0]):
+                accs = (xetile.zeros((1, BLOCK), ACC),) * TAPS[1]
+                for i in range(min(PART, grad.shape[1] - first)):
+                    row = (i * down + ki * DILATION[0]) * across
+                    for j in range(min(WIDTH, grad.shape[2] - n)):
+                        other, found = (
+                            take(copied, [i * WIDTH + j, 0], (1, BLOCK), ACC),
+                            (),
+                        )
+                        for kj in xetile.static_range(TAPS[1]):
+                            column = kj * DILATION[1]
+                            at = (row + column % across) * COLUMNS + column // across
+                            v = take(pixels, [at + j, 0], (1, BLOCK), ACC)
+                            found = (*found, accs[kj] + v * other)
+                        accs = found
+                for kj in xetile.static_range(TAPS[1]):
+                    k = ki * TAPS[1] + kj
+                    put(take(sums, [k, 0], (1, BLOCK), ACC) + accs[kj], sums, [k, 0])
+    xetile.barrier()
+    put(take(sums, [0, 0], (count, BLOCK), ACC), out[image], [0, c])
+
+
+@xetile.kernel
+def sum_of_images(found: Array, out: Array, COUNT: constexpr, BLOCK: constexpr) -> None:
+    """``out[c, tap] = sum over images of found[image, tap, c]``."""
+    c = xetile.program_id(0) * BLOCK
+    acc = xetile.zeros((COUNT, BLOCK), found.dtype)
+    for image in range(found.shape[0]):
+        acc = acc + take(found[image], [0, c], (COUNT, BLOCK), found.dtype)
+    put(acc.T, out, [c, 0])
 
 
 def tile_of_channels(x: Operand, g: Geometry) -> tuple[int, int, int, int] | None:
@@ -158,3 +247,20 @@ def by_channels(
     views = by_pixels, taps, None, to_pixels
     launch = Launch(depthwise, views, (), grid, (*g.first, *how, *tile))
     return [*steps, Step(launch, (x, weight, bias, made))]
+
+
+def weight_by_channels(
+    grad: Operand, x: Operand, made: Operand, g: Geometry
+) -> list[Step]:
+    """Return the launches of the gradient of the weight; see `depthwise_sums`."""
+    tile, acc = tile_of_channels(x, g), sums_of(x.dtype)
+    assert tile is not None
+    (images, channels), taps, block = x.shape[:2], size_of(g.taps), tile[-1]
+    found = temporary((images, taps, channels), acc)
+    blocks, how = cdiv(channels, block), (g.stride, g.dilation, g.taps, acc, *tile)
+    views = by_pixels, by_pixels, itself
+    grid = (blocks, images, 1)
+    launch = Launch(depthwise_sums, views, (), grid, (*g.first, *how))
+    flat: View = lambda a: a.reshape(channels, taps)
+    added = Launch(sum_of_images, (itself, flat), (), (blocks, 1, 1), (taps, block))
+    return [Step(launch, (x, grad, found)), Step(added, (found, made))]

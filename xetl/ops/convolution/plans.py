@@ -176,8 +176,9 @@ def by_input(
     """
     is_last = groups > 1 and is_channels_last(made)
     fits = all(0 in g.taps or tile_of_channels(grad, g) for g in parts)
-    fits = fits and is_depthwise(grad, weight, made) and is_channels_last(grad)
-    if is_last and not fits:
+    fits = fits and is_depthwise(grad, weight, made)
+    is_turned = fits and len(parts) == 1 and _are_narrow(grad, parts[0])
+    if is_last and not (fits and is_channels_last(grad)):
         steps, grad = contiguous(grad, groups)
         found = temporary(made.shape, made.dtype)
         steps += by_input(grad, weight, found, parts, groups, is_apart)
@@ -190,7 +191,7 @@ def by_input(
             steps += multiply_pixels(grad, weight, None, made, True)
         elif 0 in g.taps:
             continue
-        elif is_last:
+        elif is_last or (is_turned and not is_apart):
             steps += by_channels(grad, weight, None, made, g, True)
         elif groups > 1 and (part := part_of(grad, g, channels)):
             how = g, channels, part, True, is_apart

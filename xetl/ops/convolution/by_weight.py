@@ -1,0 +1,158 @@
+"""Plans of the gradient of the weight: products that sum over pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from xetl.language.ops import cdiv
+from xetl.ops.calling.calls import Launch, View, itself
+from xetl.ops.calling.declarations import Operand, Step, temporary
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.views import sums_of, width_of
+from xetl.ops.convolution.depthwise import (
+    is_depthwise,
+    tile_of_channels,
+    weight_by_channels,
+)
+from xetl.ops.convolution.geometry import Geometry, Pair, evenly
+from xetl.ops.convolution.kernels import (
+    convolution_by_weight,
+    depthwise_by_weight,
+    shifted,
+)
+from xetl.ops.convolution.plans import (
+    MOST_PIXELS,
+    each_image,
+    part_of,
+    taps_last,
+    widths_of,
+)
+from xetl.ops.convolution.windows import (
+    MOST_COLUMNS,
+    PART,
+    TILE,
+    by_pixels,
+    contiguous,
+    is_channels_last,
+    paired,
+    turn,
+)
+
+
+def by_weight(
+    grad: Operand, x: Operand, made: Operand, g: Geometry, groups: int
+) -> list[Step]:
+    """Return the launches of the gradient of the weight: products over pixels."""
+    batch, (outer, inner) = x.shape[0], made.shape[:2]
+    is_last = is_channels_last(x) and is_channels_last(grad)
+    if (
+        groups > 1
+        and is_last
+        and is_depthwise(x, made, grad)
+        and tile_of_channels(x, g)
+    ):
+        return weight_by_channels(grad, x, made, g)
+    if groups > 1 and (is_channels_last(x) or is_channels_last(grad)):
+        copies, x = contiguous(x, groups)
+        steps, grad = contiguous(grad, groups)
+        return [*copies, *steps, *by_weight(grad, x, made, g, groups)]
+    if outer == groups and inner == 1 and (part := part_of(x, g, (1, 1))):
+        unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
+        tile = sums_of(x.dtype), part, unrolled, *widths_of(x, g)
+        how = *g.first, g.stride, g.dilation, g.taps, *tile
+        views: list[View] = [each_image, each_image, lambda a: a[:, 0]]
+        launch = Launch(depthwise_by_weight, views, (), (groups, 1, 1), how)
+        return [Step(launch, (x, grad, made))]
+    outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
+    tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
+    tiles = kh * cdiv(kw * inner, tile[0])
+    # If several programs read the gradient, it is transposed, and packed once for all.
+    turns = groups == 1 and tiles > 1
+    # The number of pixels must then be even: 16-bit products take pairs.
+    across = paired(columns, x) if turns and rows % 2 else columns
+    pixels = rows * across
+    copies, windows, view = _find_shifted(x, g, groups, across)
+    found = temporary((groups, kh * kw, inner, outer), made.dtype)
+
+    def of_images(array: Numbers) -> Numbers:
+        return array.reshape(batch * groups, outer, pixels)
+
+    def of_rows(array: Numbers) -> Numbers:
+        return array.reshape(batch, outer, rows, columns).swapaxes(1, 2)
+
+    def each_tap(array: Numbers) -> Numbers:
+        return array.reshape(groups * kh, kw * inner, outer)
+
+    right: Operand = grad
+    seen: View = of_images
+    if turns and is_channels_last(grad) and across == columns:
+        seen = _pixels_of_all
+    elif turns:
+        right, seen = temporary((batch, rows, across, outer), grad.dtype), _as_one
+        copies.append(turn(grad, of_rows, right, itself))
+    grid = (cdiv(kw * inner, tile[0]), cdiv(outer, tile[1]), groups * kh)
+    constants = (groups, turns, sums_of(x.dtype), *tile, pixels)
+    launch = Launch(convolution_by_weight, (view, seen, each_tap), (), grid, constants)
+    product = Step(launch, (windows, right, found))
+    return [*copies, product, *taps_last(found, made)]
+
+
+def _as_one(array: Numbers) -> Numbers:
+    return array.reshape(1, -1, array.shape[-1])
+
+
+def _pixels_of_all(array: Numbers) -> Numbers:
+    return _as_one(by_pixels(array))
+
+
+def _find_shifted(
+    x: Operand, g: Geometry, groups: int, across: int
+) -> tuple[list[Step], Operand, View]:
+    """Return copies of the pixels that each tap reads, in rows of ``across``.
+
+    The pixels are copied once for each column of the kernel. The rows of the kernel
+    share a copy, in which they read later rows, if the stride of rows is 1.
+    """
+    steps, x = contiguous(x, groups)
+    images, channels = x.shape[0] * groups, x.shape[1] // groups
+    (kh, kw), (down, right) = g.taps, g.dilation
+    is_shared = g.stride[0] == 1
+    copies = 1 if is_shared else kh
+    rows = g.padded[0] if is_shared else g.result[0]
+    shape = images, copies, kw, channels, rows, across
+    found = temporary(shape, x.dtype)
+    for ki, kj in np.ndindex(copies, kw):
+        # The first pixel that a tap reads.
+        top, left = ki * down - g.first[0], kj * right - g.first[1]
+        end = left + (g.result[1] - 1) * g.stride[1] + 1
+        steps.append(_shift(x, found, (ki, kj), (top, left, end), g.stride))
+
+    def view(array: Numbers) -> Numbers:
+        image, copy, _, channel, row, item = array.strides
+        shape = images, kh, kw * channels, g.result[0] * across
+        step = down * row if is_shared else copy
+        return as_strided(array, shape, (image, step, channel, item), subok=True)
+
+    return steps, found, view
+
+
+def _shift(
+    x: Operand, to: Operand, tap: Pair, place: tuple[int, int, int], stride: Pair
+) -> Step:
+    """Return the launch that copies what a tap reads. ``place`` is (top, left, end)."""
+    images, _, _, channels, rows, across = to.shape
+    (top, left, end), (down, right) = place, stride
+    below, behind = top % down, left % right
+
+    def view(array: Numbers) -> Numbers:
+        split = array.reshape(images, channels, *array.shape[2:])
+        return split[:, :, below::down, behind : max(end, behind) : right]
+
+    tile = PART, min(MOST_COLUMNS, width_of(across))
+    grid = (cdiv(rows, PART), channels, images)
+    constants = (-(top // down), -(left // right), *tile)
+    launch = Launch(
+        shifted, (view, lambda a: a[:, tap[0], tap[1]]), (), grid, constants
+    )
+    return Step(launch, (x, to))
