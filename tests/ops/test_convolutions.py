@@ -140,6 +140,8 @@ CHANNELS_LAST = [
         {"groups": 33, "stride": (1, 2), "dilation": (2, 1), "padding": (0, 3)},
     ),
     ((1, 16, 40, 41), (16, 1, 3, 3), {"groups": 16, "stride": 3, "dilation": 2}),
+    # Several tiles of rows and of columns.
+    ((1, 3, 35, 40), (3, 1, 3, 3), {"groups": 3, "padding": 1}),
     # More zeros than a row that a tile reads.
     ((1, 6, 5, 4), (6, 1, 1, 3), {"groups": 6, "stride": (2, 3), "padding": (8, 11)}),
     # What a program would copy is too much.

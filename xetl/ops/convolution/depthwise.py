@@ -47,8 +47,11 @@ def copy_pixels(
     """Copy BLOCK channels of the pixels from (top, left) on, with zeros around them.
 
     A row of ``image`` becomes a row of COLUMNS pixels for each remainder by STRIDE.
-    The first row of ``pixels`` (pixels, channels) begins with zeros.
+    ``pixels`` is (pixels, channels).
     """
+    before = (min(max(-left, 0), COLUMNS * STRIDE) + STRIDE - 1) // STRIDE
+    for j in range(before):
+        put(xetile.zeros((1, BLOCK), pixels.dtype), pixels, [j, 0])
     for i in range(ROWS):
         for rest in xetile.static_range(STRIDE):
             first, to = left + rest, (i * STRIDE + rest) * COLUMNS
@@ -106,7 +109,6 @@ def depthwise(
     pixels = xetile.slm(((rows * across + 2) * COLUMNS, BLOCK), ACC)
     taps = xetile.slm((count, BLOCK), ACC)
     put(take(weight, [c, 0], (BLOCK, count), ACC).T, taps, [0, 0])
-    put(xetile.zeros((COLUMNS, BLOCK), ACC), pixels, [0, 0])
     for n in range(0, out.shape[2], WIDTH):
         xetile.barrier()
         top, left = first * down - above, n * across - before
@@ -155,7 +157,6 @@ def depthwise_sums(
     pixels = xetile.slm(((rows * across + 2) * COLUMNS, BLOCK), ACC)
     copied = xetile.slm(((PART + 1) * WIDTH, BLOCK), ACC)
     sums = xetile.slm((count, BLOCK), ACC)
-    put(xetile.zeros((COLUMNS, BLOCK), ACC), pixels, [0, 0])
     put(xetile.zeros((count, BLOCK), ACC), sums, [0, 0])
     for first in range(0, grad.shape[1], PART):
         for n in range(0, grad.shape[2], WIDTH):
