@@ -23,6 +23,7 @@ from xetl.ops.convolution.kernels import (
 )
 from xetl.ops.convolution.plans import (
     MOST_PIXELS,
+    are_narrow,
     each_image,
     part_of,
     taps_last,
@@ -45,15 +46,11 @@ def by_weight(
 ) -> list[Step]:
     """Return the launches of the gradient of the weight: products over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
-    is_last = is_channels_last(x) and is_channels_last(grad)
-    if (
-        groups > 1
-        and is_last
-        and is_depthwise(x, made, grad)
-        and tile_of_channels(x, g)
-    ):
+    orders = is_channels_last(x), is_channels_last(grad)
+    suits = groups > 1 and (all(orders) or are_narrow(x, g))
+    if suits and is_depthwise(x, made, grad) and tile_of_channels(x, g):
         return weight_by_channels(grad, x, made, g)
-    if groups > 1 and (is_channels_last(x) or is_channels_last(grad)):
+    if groups > 1 and any(orders):
         copies, x = contiguous(x, groups)
         steps, grad = contiguous(grad, groups)
         return [*copies, *steps, *by_weight(grad, x, made, g, groups)]

@@ -254,6 +254,10 @@ def weight_by_channels(
     grad: Operand, x: Operand, made: Operand, g: Geometry
 ) -> list[Step]:
     """Return the launches of the gradient of the weight; see `depthwise_sums`."""
+    if not (is_channels_last(x) and is_channels_last(grad)):
+        seen, other = (temporary(n.shape, n.dtype, order=LAST) for n in (x, grad))
+        steps = weight_by_channels(other, seen, made, g)
+        return [copied(x, seen), copied(grad, other), *steps]
     tile, acc = tile_of_channels(x, g), sums_of(x.dtype)
     assert tile is not None
     (images, channels), taps, block = x.shape[:2], size_of(g.taps), tile[-1]

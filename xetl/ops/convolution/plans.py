@@ -140,7 +140,7 @@ def convolve(
     if g.is_product and groups == 1:
         return multiply_pixels(x, weight, bias, made)
     is_last = groups > 1 and is_channels_last(made)
-    suits = (is_last and is_channels_last(x)) or _are_narrow(x, g)
+    suits = (is_last and is_channels_last(x)) or are_narrow(x, g)
     if suits and is_depthwise(x, weight, made) and tile_of_channels(x, g):
         return by_channels(x, weight, bias, made, g, False)
     if is_last:
@@ -177,7 +177,7 @@ def by_input(
     is_last = groups > 1 and is_channels_last(made)
     fits = all(0 in g.taps or tile_of_channels(grad, g) for g in parts)
     fits = fits and is_depthwise(grad, weight, made)
-    is_turned = fits and len(parts) == 1 and _are_narrow(grad, parts[0])
+    is_turned = fits and len(parts) == 1 and are_narrow(grad, parts[0])
     if is_last and not (fits and is_channels_last(grad)):
         steps, grad = contiguous(grad, groups)
         found = temporary(made.shape, made.dtype)
@@ -353,7 +353,7 @@ def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
     return is_cpu and is_short and vectors_of(x)[0] >= 32
 
 
-def _are_narrow(x: Operand, g: Geometry) -> bool:
+def are_narrow(x: Operand, g: Geometry) -> bool:
     """Return whether rows of a result fill half of a vector, but channels fill one.
 
     Then turning the images around costs less than the lanes without use.
