@@ -95,6 +95,17 @@ def test_several_kinds_of_calls(forbid_python: Callable[[], None]) -> None:
         forbid_python()
 
 
+def test_many_compile_time_values_in_turns(forbid_python: Callable[[], None]) -> None:
+    scale, (x, y) = scaling(), arrays()
+    for turn in range(2):
+        for width in range(8, 48):
+            y[:] = 0
+            scale[1](x, y, 2.0, width)
+            assert np.array_equal(y, x * 2)
+        if turn == 0:
+            forbid_python()
+
+
 def test_plans(forbid_python: Callable[[], None]) -> None:
     scale, (x, y) = scaling(), arrays()
     plan = scale.bind(x, y, 5.0, grid=1)
