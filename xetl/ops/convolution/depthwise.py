@@ -170,10 +170,8 @@ def depthwise_sums(
                 for i in range(min(PART, grad.shape[1] - first)):
                     row = (i * down + ki * DILATION[0]) * across
                     for j in range(min(WIDTH, grad.shape[2] - n)):
-                        other, found = (
-                            take(copied, [i * WIDTH + j, 0], (1, BLOCK), ACC),
-                            (),
-                        )
+                        found = ()
+                        other = take(copied, [i * WIDTH + j, 0], (1, BLOCK), ACC)
                         for kj in xetile.static_range(TAPS[1]):
                             column = kj * DILATION[1]
                             at = (row + column % across) * COLUMNS + column // across

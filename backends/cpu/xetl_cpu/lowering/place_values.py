@@ -235,6 +235,8 @@ class _Places:
         """Choose the place of a value by its readers and the costs of its operands."""
         (value,) = op.results
         own, shape = self.cost(value), state.shape_of(value)
+        # Along narrow rows, a buffer is filled with vectors that are mostly empty.
+        empty = self.lanes // shape[1] if state.is_narrow(shape, self.lanes) else 1
         readers = [use.operation for use in value.uses]
         why = ""
         if any(reader.parent is not op.parent for reader in readers):
@@ -249,7 +251,7 @@ class _Places:
             if rows == 1 and value in of_one_loop:
                 text = f"{price}: computed once, in registers of one loop"
                 op.attributes[REGISTERS] = StringAttr(text)
-            elif own >= EXPENSIVE and not state.is_narrow(shape, self.lanes):
+            elif own >= EXPENSIVE * empty:
                 why = f"{price}: computed once"
             elif len(readers) > 1:
                 text = f"{price}: computed by each, in registers"
