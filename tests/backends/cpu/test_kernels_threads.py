@@ -52,7 +52,8 @@ def gemm(
     if ADDED:
         # Programs that store by index are no tasks of several.
         row, column = m + xetile.arange(BM), n + xetile.arange(BN)
-        C[row[:, None], column[None, :]] = acc + ADDED
+        places = xetile.init_tile(C, [row[:, None], column[None, :]])
+        xetile.store_scatter(acc + ADDED, None, places)
     else:
         xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
 
