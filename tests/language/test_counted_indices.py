@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from xetl import xetile
+from xetl.errors import CheckError
 from xetl.xetile import cdiv, constexpr, f32
 
 rng = np.random.default_rng(0)
@@ -96,8 +97,6 @@ def test_other_indices_are_gathered(backend: str) -> None:
 
 
 def test_interpret_still_reports_a_scalar_that_is_outside() -> None:
-    from xetl.errors import CheckError  # noqa: PLC0415
-
     x, y = np.zeros((2, 3, 16), np.float32), np.zeros((2, 3, 16), np.float32)
 
     @xetile.kernel
