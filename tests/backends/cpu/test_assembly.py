@@ -130,7 +130,10 @@ def test_narrow_tiles_are_transposed_in_registers(
     lanes = 4 if 4 in tile else 8
     blocks = 2  # of loads without a mask, and with
     shuffles = lanes * (lanes.bit_length() - 1)
-    assert text.count("vector.shuffle") == blocks * shuffles
+    # A rest of rows is loaded by strides, with shuffles that take fewer of the second.
+    lists = re.findall(r"vector.shuffle .* \[(.*)\]", text)
+    second = [sum(int(x) >= lanes for x in each.split(", ")) for each in lists]
+    assert second.count(lanes // 2) == blocks * shuffles
 
 
 @pytest.mark.parametrize("target", FIXED)
