@@ -9,7 +9,7 @@ from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.calling.declarations import SUMS, Operand
 from xetl.ops.calling.views import array_of, size_of
-from xetl.ops.products.plans import smallest
+from xetl.ops.products.plans import STREAMED, smallest
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
@@ -17,13 +17,16 @@ from xetl.runtime.usm import DEVICE_BACKEND
 QUERIES = (1, 4, 16, 64)
 """Queries of a program on a GPU: the first size that holds all, else the last."""
 
-_QUERIES = (1, 4, 16, 32, 48, 64)
+_QUERIES = (1, STREAMED, *range(8, 65, 8))
 """Queries of a program on a CPU. More are not faster, and fewer threads get work."""
+
+_TILED = (1, STREAMED, 16, 32)
+"""The same with AMX, whose tiles have 16 rows."""
 
 _KEYS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
 """Keys of a block: whole register tiles, and few enough that scores stay in L2."""
 
-_CAUSAL_KEYS = (16, 64, 128)
+_CAUSAL_KEYS = (16, 32, 48, 64, 128)
 """Keys of a block of masked scores. Masked scores of a block are computed in vain;
 smaller blocks skip more of them."""
 
@@ -33,12 +36,17 @@ with AMX, 3 on one without."""
 
 _TURN_PLAIN = 3
 
+_TURN_PROGRAM, _TURN_STREAMED = 6, 2
+"""The fixed cost of a program, in queries, on a CPU without AMX. [measured] Zen 4, D 64
+to 128, 300 to 1024 keys: a program costs as much as 5 to 7 more queries. Few queries,
+which read keys and values in place, cost 0 to 2 more, unless pairs are multiplied."""
+
 _GRADIENT = range(16, 257, 16)
 """Queries, and keys, of a block of the derivative: 256 by 256 scores fit in L2."""
 
-_FEW_GRADIENT = 1, 4
+_FEW_GRADIENT = 1, STREAMED
 
-_WHOLE = (*_FEW_GRADIENT, 16, 32, 48, 64, 96, 128)
+_WHOLE = (*_FEW_GRADIENT, *range(8, 129, 8))
 """Queries of a block of the derivative that has all keys. More are not faster."""
 
 _LEAST_WHOLE = 32
@@ -69,13 +77,17 @@ def blocks_of(
     # With AMX, the sums of all columns of v are moved out of the tiles after each
     # block, so a block should have at least as many keys. All that a program keeps in
     # L1 grows with its queries.
-    _, rows = backend.products(choose_target(backend), dtype.name)
-    most = rows or _QUERIES[-1]
-    block = _cheapest([size for size in _QUERIES if size <= most], queries)
+    name, rows = backend.products(choose_target(backend), dtype.name)
+    if rows:
+        block = _cheapest(_TILED, queries)
+    else:
+        multiplies_pairs = dtype.bits == 16 and name == dtype.name
+        streamed = _TURN_PROGRAM if multiplies_pairs else _TURN_STREAMED
+        block = _cheapest(_QUERIES, queries, _TURN_PROGRAM, streamed)
     if not is_masked:
         return block, _cheapest(_KEYS, keys)
-    wide = _CAUSAL_KEYS if rows and columns > _CAUSAL_KEYS[-2] else _CAUSAL_KEYS[:2]
-    return block, smallest(wide, keys)
+    wide = rows and columns > _CAUSAL_KEYS[-2]
+    return block, _cheapest(_CAUSAL_KEYS if wide else _CAUSAL_KEYS[:-1], keys)
 
 
 def gradient_blocks(
@@ -144,7 +156,8 @@ def whole_gradient_blocks(
     if width * (query.shape[-1] + value.shape[-1]) > half or most < _LEAST_WHOLE:
         return None
     rows = size_of(query.shape[:-1]) // max(size_of(value.shape[:-2]), 1)
-    return _cheapest([size for size in _WHOLE if size <= most], rows), width
+    sizes = [size for size in _WHOLE if size <= most]
+    return _cheapest(sizes, rows, _TURN_PROGRAM, _TURN_STREAMED), width
 
 
 def multiplied_as(operands: Sequence[Operand], queries: int) -> DType:
@@ -156,9 +169,23 @@ def multiplied_as(operands: Sequence[Operand], queries: int) -> DType:
     dtype = operands[0].dtype
     backend = choose_backend(values=[array_of(x) for x in operands])
     name, _ = backend.products(choose_target(backend), dtype.name)
-    return dtype if name == dtype.name or queries <= _QUERIES[1] else SUMS[dtype]
+    return dtype if name == dtype.name or queries <= STREAMED else SUMS[dtype]
 
 
-def _cheapest(sizes: Sequence[int], extent: int) -> int:
-    """Return the size with the least wasted work; of equals the largest."""
-    return min(sizes, key=lambda size: (cdiv(extent, size) * (size + _TURN), -size))
+def _cheapest(
+    sizes: Sequence[int], extent: int, turn: int = _TURN, streamed: int = _TURN
+) -> int:
+    """Return the size that costs least; of equals the largest.
+
+    Args:
+        sizes: the sizes of a program or block.
+        extent: what they cover.
+        turn: the fixed cost of each.
+        streamed: that of sizes up to `STREAMED`.
+    """
+
+    def cost(size: int) -> tuple[int, int]:
+        fixed = streamed if size <= STREAMED else turn
+        return cdiv(extent, size) * (size + fixed), -size
+
+    return min(sizes, key=cost)

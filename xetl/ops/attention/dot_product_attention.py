@@ -39,6 +39,7 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import array_of, size_of
 from xetl.ops.dropouts import new_seed
+from xetl.ops.products.plans import ENOUGH
 
 _NAME = "scaled_dot_product_attention"
 
@@ -227,9 +228,7 @@ def scaled_dot_product_attention(
     left, right = window_of(_NAME, window_size, is_causal=is_causal)
     q, k, v, mask = query, key, value, attn_mask
     groups = _groups(q, k, v) if enable_gqa else 1
-    views = [_split_heads(x, groups) for x in (q, k, v)]
-    shapes = [seen for seen, _ in views]
-    shape = _result_shape(*shapes)
+    shape = _result_shape(*(_split_heads(x, groups)[0] for x in (q, k, v)))
     dtype = common_dtype_of(_NAME, {"q": q.dtype, "k": k.dtype, "v": v.dtype})
     result_shape = shape if groups == 1 else (*shape[:-4], q.shape[-3], *shape[-2:])
     if mask is not None:
@@ -237,13 +236,16 @@ def scaled_dot_product_attention(
 
     def steps(made: Any) -> Any:
         s, t = q.shape[-2], k.shape[-2]
+        # Heads with the same keys are rows of one matrix if each has one query.
+        is_alike = s == 1 and left is None and right is None and not dropout_p
+        merged = is_alike and size_of(result_shape[:-2]) >= groups * ENOUGH
+        s *= groups if merged else 1
         aligned = [q, k, v, *made]
-        seen = [view for _, view in (*views, _split_heads(made[0], groups))]
+        seen = [_split_heads(x, groups, merged=merged)[1] for x in aligned]
         if mask is not None:
             aligned.insert(3, mask)
-            seen.insert(3, _mask_view(mask, groups, s, t))
-        arrays = [view(array_of(x)) for view, x in zip(seen, aligned)]
-        found = split_batch(arrays)
+            seen.insert(3, _mask_view(mask, groups, s, t, merged=merged))
+        found = split_batch([view(array_of(x)) for view, x in zip(seen, aligned)])
         chained: list[View | None] = [chain(a, b) for a, b in zip(seen, found.views)]
         if mask is None:
             chained.insert(3, None)
@@ -297,13 +299,22 @@ def _groups(q: Operand, k: Operand, v: Operand) -> int:
     return heads // (shared or 1) or 1
 
 
-def _split_heads(x: Operand, groups: int) -> tuple[Shape, View]:
-    """Return the shape and view with heads as (heads of k, groups or 1)."""
+def _split_heads(
+    x: Operand, groups: int, *, merged: bool = False
+) -> tuple[Shape, View]:
+    """Return the shape and view with heads as (heads of k, groups or 1).
+
+    Args:
+        x: query, key, value or the result.
+        groups: how many heads of the query share one of the key.
+        merged: whether the rows of a group are those of one matrix.
+    """
     if groups == 1:
         return x.shape, itself
     *lead, heads, rows, columns = x.shape
     inner = 1 if x.name in ("key", "value") else groups
-    shape = (*lead, heads // inner, inner, rows, columns)
+    matrix = (inner * rows, columns) if merged else (inner, rows, columns)
+    shape = (*lead, heads // inner, *matrix)
     return shape, lambda a: a.reshape(shape)
 
 
@@ -312,14 +323,15 @@ def _turn(view: View | None, index: tuple[int, ...]) -> View | None:
     return chain(view, lambda x: x[index]) if view and index else view
 
 
-def _mask_view(mask: Operand, groups: int, s: int, t: int) -> View:
-    """Return the view of a mask as (..., s, t), with heads split as in the queries."""
-    lead = mask.shape[:-2]
+def _mask_view(mask: Operand, groups: int, s: int, t: int, *, merged: bool) -> View:
+    """Return the view of a mask as (..., s, t), with heads as those of the query."""
+    lead, rows = mask.shape[:-2], mask.shape[-2:]
     if groups > 1 and lead:
         heads = lead[-1]
         split = (1, 1) if heads == 1 else (heads // groups, groups)
         lead = (*lead[:-1], *split)
-    rows = mask.shape[-2:]
+        if merged:
+            lead, rows = lead[:-1], (lead[-1], rows[-1])
     return lambda a: np.broadcast_to(a.reshape(*lead, *rows), (*lead, s, t), subok=True)
 
 

@@ -35,6 +35,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import floats
+from xetl.ops.products.plans import ENOUGH
 
 _PAGE = 16
 """The number of keys of a page is a multiple of this."""
@@ -83,17 +84,36 @@ def _attention(
     window: tuple[int | None, int | None],
     page: int = 0,
 ) -> Call:
-    """Return the launch. ``operands``: q, k, v, lengths, table, q_starts, k_starts."""
+    """Return the launch.
+
+    Args:
+        operands: q, k, v, lengths, table, q_starts, k_starts.
+        views: those of k and v.
+        queries: the most queries of a sequence.
+        keys: the most keys of a sequence.
+        batch: sequences.
+        scale: the factor of scores; None: 1 / sqrt(d).
+        window: how many keys before and behind its own a query sees; None: all.
+        page: the keys of a page; 0: no pages.
+    """
     q, k, v = (x for x in operands[:3] if x is not None)
     heads, d = q.shape[-2:]
+    share = heads // k.shape[-2]
+    by_heads: View = _heads_first
+    is_last = operands[3] is not None and queries == 1 and window[0] is None
+    if is_last and batch * heads >= share * ENOUGH:
+        # It sees all keys, so heads with the same keys are rows of one matrix.
+        merged = batch, heads // share, share
+        by_heads = lambda x: x.reshape(*merged, x.shape[-1])
+        (_, heads, queries), share, window = merged, 1, (None, None)
     spec = result((*q.shape[:-1], v.shape[-1]), q.dtype)
 
     def steps(made: Sequence[Operand]) -> list[Step]:
         rows, block = blocks_of((q, k, v), (queries, keys), is_masked=True)
         block = gcd(block, page or block)
         number = 1 / sqrt(d) if scale is None else scale
-        constants = (heads, heads // k.shape[-2], *window, number < 0, SUMS[q.dtype])
-        seen = (*views, None, _heads_first, *[None] * 5)
+        constants = (heads, share, *window, number < 0, SUMS[q.dtype])
+        seen = (by_heads, *views, None, by_heads, *[None] * 5)
         grid = (cdiv(queries, rows), batch * heads, 1)
         tile = (rows, block, d, v.shape[-1], multiplied_as((q, k, v), rows))
         launch = Launch(attention, seen, (), grid, (*constants, *tile))
@@ -166,7 +186,7 @@ def flash_attn_varlen_func(
     operands = (q, k, v, None, None, cu_seqlens_q, cu_seqlens_k)
     window = window_of(name, window_size, is_causal=causal)
     sizes = max_seqlen_q, max_seqlen_k, batch
-    return _attention(operands, (_heads_first,) * 3, *sizes, softmax_scale, window)
+    return _attention(operands, (_heads_first,) * 2, *sizes, softmax_scale, window)
 
 
 @function()
@@ -206,12 +226,12 @@ def flash_attn_with_kvcache(
     _check(name, q, k_cache, v_cache, 4)
     batch, keys, page = q.shape[0], k_cache.shape[1], 0
     _check_numbers(name, cache_seqlens, batch)
-    views: tuple[View, ...] = (_heads_first,) * 3
+    views = _heads_first, _heads_first
     if block_table is not None:
         page = keys
         _check_numbers(name, block_table, batch, -1)
         keys = block_table.shape[1] * page
-        views = (_heads_first, _pages_of_heads, _pages_of_heads)
+        views = _pages_of_heads, _pages_of_heads
     if page % _PAGE or (not page and k_cache.shape[0] != batch):
         problem = f"`q` is {q.shape} and `k_cache` {k_cache.shape}"
         help_ = f"pass a cache for each sequence, or pages of {_PAGE}, 32, ... keys"

@@ -49,7 +49,7 @@ _LOW = 32
 """With up to 32 rows, it does so too if B is not prepacked. Wider pieces of B's rows
 are faster then, as long as the tile stays in L1 or is little larger."""
 
-_ENOUGH = 8
+ENOUGH = 8
 """The number of programs that keep a few threads busy to the end."""
 
 _LEAST = 64
@@ -128,7 +128,7 @@ def tiles_of_device(work: device_tiles.Product, cut: device_tiles.DeviceTiles) -
 def _balanced(
     m: int, n: int, matrices: int, rows: int, columns: int, least_columns: int
 ) -> tuple[int, int]:
-    while cdiv(m, rows) * cdiv(n, columns) * matrices < _ENOUGH:
+    while cdiv(m, rows) * cdiv(n, columns) * matrices < ENOUGH:
         if rows > _LEAST:
             rows = _ROWS[_ROWS.index(rows) - 1]
         elif columns > least_columns:
