@@ -61,6 +61,12 @@ def test_what_fits_is_as_large_as_it_may_be(blocks):
         assert blocks("amx", f32, extent, extent) == (64, 256)
 
 
+def test_blocks_of_keys_are_whole_vectors_or_tiles(blocks):
+    for keys, plain, tiled in ((40, 48, 64), (77, 80, 96), (300, 160, 160)):
+        assert blocks("avx512_bf16", bf16, 49, keys)[1] == plain
+        assert blocks("amx", bf16, 49, keys)[1] == tiled
+
+
 def test_with_amx_all_stays_in_the_first_cache(blocks):
     assert blocks("amx", bf16, 1024, 1024) == (32, 256)
     assert blocks("amx", bf16, 1024, 1024, is_masked=True) == (32, 64)

@@ -20,11 +20,11 @@ QUERIES = (1, 4, 16, 64)
 _QUERIES = (1, STREAMED, *range(8, 65, 8))
 """Queries of a program on a CPU. More are not faster, and fewer threads get work."""
 
-_TILED = (1, STREAMED, 16, 32)
-"""The same with AMX, whose tiles have 16 rows."""
+_KEYS = range(16, 257, 16)
+"""Keys of a block: whole vectors, and few enough that scores stay in L2."""
 
-_KEYS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
-"""Keys of a block: whole register tiles, and few enough that scores stay in L2."""
+_TILED, _KEYS_TILED = (1, STREAMED, 16, 32), (16, *range(32, 257, 32))
+"""Queries and keys with AMX, whose tiles have 16 rows or 32 elements of a sum."""
 
 _CAUSAL_KEYS = (16, 32, 48, 64, 128)
 """Keys of a block of masked scores. Masked scores of a block are computed in vain;
@@ -85,7 +85,7 @@ def blocks_of(
         streamed = _TURN_PROGRAM if multiplies_pairs else _TURN_STREAMED
         block = _cheapest(_QUERIES, queries, _TURN_PROGRAM, streamed)
     if not is_masked:
-        return block, _cheapest(_KEYS, keys)
+        return block, _cheapest(_KEYS_TILED if rows else _KEYS, keys)
     wide = rows and columns > _CAUSAL_KEYS[-2]
     return block, _cheapest(_CAUSAL_KEYS if wide else _CAUSAL_KEYS[:-1], keys)
 
