@@ -224,7 +224,9 @@ def suggest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate that is most similar to a misspelt ``name``, or None."""
     import difflib  # noqa: PLC0415 - only for errors
 
-    matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    # A short name is easily part of another: "foo" is no misspelt "floor".
+    near = [c for c in candidates if len(name) > 3 or len(c) <= len(name) + 1]
+    matches = difflib.get_close_matches(name, near, n=1, cutoff=0.6)
     return matches[0] if matches else None
 
 

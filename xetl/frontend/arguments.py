@@ -9,14 +9,14 @@ import ast
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from math import prod
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack, cast
 
-from xetl.errors import CompileError, Parts, did_you_mean
+from xetl.errors import CompileError, Parts, TileTypeError, did_you_mean
 from xetl.frontend import types
 from xetl.frontend.context import Context
 from xetl.imports import late
 from xetl.language.contents import is_opaque
-from xetl.language.dtypes import DType
+from xetl.language.dtypes import DType, is_foreign
 from xetl.language.reads import UnreadableError
 from xetl.records import record
 
@@ -120,11 +120,11 @@ class Call:
 
     def dtype(self, name: str) -> DType:
         """Return a parameter that must be a dtype."""
-        value = self.value(name)
-        if not isinstance(value, DType):
+        dtype = dtype_of(self.ctx, self.args[name])
+        if dtype is None:
             advice = "for example xetile.f32"
             raise self.must_be("X0301", name, "a dtype", advice)
-        return value
+        return dtype
 
     def memory_dtype(self) -> DType:
         """Return the parameter ``dtype``, which must not be tf32."""
@@ -264,6 +264,25 @@ def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:
 
 _LOAD = "load it first: xetile.load_tile(...)"
 _TILE = "make a tile of it: xetile.init_tile(array, offsets, shape)"
+_PROPERTIES = "of an array `X is None`, `X.dtype` and `X.ndim` are known when compiling"
+_NO_TUPLE = "pass vectors one by one; xetile.arange makes a vector of numbers"
+
+
+def dtype_of(ctx: Context, arg: Arg) -> DType | None:
+    """Return the dtype that a class, an object or a name stands for.
+
+    Return None for other values.
+
+    Raises:
+        TileTypeError: the language has no such dtype.
+    """
+    value = arg.value
+    if not (isinstance(value, DType | type | str) or is_foreign(value)):
+        return None
+    try:
+        return DType.of(cast("Any", value))
+    except TileTypeError as error:
+        raise ctx.locate_error(error, arg.node) from None
 
 
 def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
@@ -272,7 +291,9 @@ def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
     if isinstance(arg.value, types.Tile):
         advice = _LOAD
     elif isinstance(arg.value, types.Array):
-        advice = _TILE
+        advice = _PROPERTIES if "constant" in wanted else _TILE
+    elif types.items_of(arg.value) is not None and wanted == "a vector":
+        advice = _NO_TUPLE
     elif isinstance(arg.value, types.Vector) and "tile" in wanted:
         advice = "it was loaded already: pass the tile made by xetile.init_tile"
     elif types.is_scalar(arg.value) and ("vector" in wanted or "array" in wanted):

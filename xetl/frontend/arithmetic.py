@@ -9,7 +9,13 @@ from xdsl.ir import SSAValue
 from xetl.dialects.upstream import arith, math
 from xetl.errors import CompileError, TileTypeError
 from xetl.frontend import casts, operators
-from xetl.frontend.arguments import Arg, check_readable, refuse_blocked, wrong_kind
+from xetl.frontend.arguments import (
+    Arg,
+    check_readable,
+    dtype_of,
+    refuse_blocked,
+    wrong_kind,
+)
 from xetl.frontend.context import Context
 from xetl.frontend.division import divide, divide_scalars, power, power_of_scalars
 from xetl.frontend.limits import check_binary
@@ -281,13 +287,11 @@ def compare(ctx: Context, op: operators.Comparison, left: Arg, right: Arg) -> Va
 
 
 def _as_dtype(ctx: Context, arg: Arg, other: Arg) -> Arg:
-    """Convert ``np.float32`` or a name if the other side of a comparison is a dtype."""
-    if not (isinstance(other.value, DType) and isinstance(arg.value, type | str)):
+    """Convert ``np.float32``, ``torch.float32`` or a name that meets a dtype."""
+    if not isinstance(other.value, DType):
         return arg
-    try:
-        return Arg(DType.of(arg.value), arg.node)
-    except TileTypeError as error:
-        raise ctx.locate_error(error, arg.node) from None
+    dtype = dtype_of(ctx, arg)
+    return arg if dtype is None else Arg(dtype, arg.node)
 
 
 def _never_equal(left: Value, right: Value) -> bool:
@@ -327,7 +331,8 @@ def select(
         op = arith.AndiOp if is_and else arith.OriOp
         return Scalar(ctx.emit(op(one.ssa, other.ssa)), "bool")
     values = (other.ssa, one.ssa) if is_and else (one.ssa, other.ssa)
-    return Scalar(ctx.emit(arith.SelectOp(condition.ssa, *values)), one.kind)
+    wide = casts.wide_of(one.kind, one, other)
+    return Scalar(ctx.emit(arith.SelectOp(condition.ssa, *values)), one.kind, wide)
 
 
 def negate(ctx: Context, condition: Scalar) -> Scalar:

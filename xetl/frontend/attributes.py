@@ -36,7 +36,9 @@ from xetl.language import ops, values
 from xetl.language.ops import reductions
 from xetl.language.signature import Record
 
-_advice_on = late("xetl.language.other_names", "advice_on")
+_OTHER_NAMES = "xetl.language.other_names"
+_advice_on = late(_OTHER_NAMES, "advice_on")
+_advice_on_array = late(_OTHER_NAMES, "advice_on_array")
 
 
 def _attributes_of(kind: type) -> tuple[str, ...]:
@@ -113,8 +115,8 @@ def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
         advice = "load the tile first: xetile.load_tile(...)"
     if isinstance(owner, Array) and (node.attr in _VECTOR or node.attr in ops.__all__):
         advice = "load a tile of it first: xetile.load_tile(xetile.init_tile(X, ...))"
-    if isinstance(owner, Array) and node.attr in ("size", "numel"):
-        advice = "multiply the sizes: `X.shape[0]`, ..."
+    if isinstance(owner, Array):
+        advice = _advice_on_array(node.attr) or advice
     if isinstance(owner, tuple) and node.attr in ("append", "extend", "insert"):
         advice = f"make a new list: `{text} = [*{text}, new]`"
     return ctx.error("X0102", f"{what} has no attribute `{node.attr}`", help=advice)

@@ -158,7 +158,7 @@ class _Join:
 
     def cross(self, one: Value, other: Value, use: Callable[[Value], None]) -> None:
         """Make a result of two values of one kind; ``_DEAD`` stands for any value."""
-        like = other if one is _DEAD else one
+        like, also = (other, one) if one is _DEAD else (one, other)
         start = len(self.from_one)
         for path, value, found in (
             (self.one, one, self.from_one),
@@ -168,7 +168,9 @@ class _Join:
                 if value is _DEAD:
                     value = exits.any_value(self.ctx, like)
                 found += carrying.to_ssa(self.ctx, value)
-        self.results.append(lambda ssa: use(carrying.from_ssa(like, iter(ssa[start:]))))
+        self.results.append(
+            lambda ssa: use(carrying.from_ssa(like, iter(ssa[start:]), also))
+        )
 
     def finish(self, condition: Scalar) -> None:
         """Add the ``scf.if``, and pass its results to their users."""

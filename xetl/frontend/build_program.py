@@ -25,7 +25,9 @@ from xetl.language import ops
 def _grid_axis(call: Call) -> str:
     axis = call.constant_int("axis")
     if axis not in (0, 1, 2):
-        raise call.error("X0205", f"a grid has the axes 0, 1 and 2, not {axis}", "axis")
+        problem = f"a grid has the axes 0, 1 and 2, not {axis}"
+        help_ = "make one size of several, and take it apart with `//` and `%`"
+        raise call.error("X0205", problem, "axis", help=help_)
     return "xyz"[axis]
 
 

@@ -293,6 +293,8 @@ def _sugar(call: Call) -> Value:
         op = extremum(call.name, propagate_nan=nan_wins)
         return arithmetic.binary(call.ctx, op, call.args["v"], call.args["axis"])
     value = call.vector("v")
+    if call.name == "sum" and value.dtype.is_bool:
+        value = casts.convert(call.ctx, value, i32)  # how many are set
     kind = kind_of(call, _SUGAR[call.name], value.dtype, nan_wins=nan_wins)
     dims = _axes(call, value)
     reduced = _finish(call, _reduce(call, kind, value, dims), dims)

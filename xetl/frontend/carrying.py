@@ -8,12 +8,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
+from itertools import zip_longest
 
 from xdsl.ir import SSAValue
 
 from xetl.errors import CompileError
-from xetl.frontend.casts import runtime
-from xetl.frontend.context import Context
+from xetl.frontend.casts import runtime, wide_of
+from xetl.frontend.context import Again, Context
 from xetl.frontend.types import (
     Array,
     Binding,
@@ -76,6 +77,15 @@ def same_kind(one: Value, other: Value) -> bool:
     return False
 
 
+def _widens(first: Value, last: Value) -> bool:
+    """Whether a number that is ``first`` or ``last`` is wider than ``first``."""
+    pairs = _pairs(first, last)
+    if pairs is not None:
+        return any(_widens(a, b) for a, b in pairs)
+    before = first.wide if isinstance(first, Scalar) else None
+    return is_scalar(first) and wide_of(scalar_kind(first), first, last) != before
+
+
 def to_ssa(ctx: Context, value: Value) -> list[SSAValue]:
     """Return the SSA values of a value that can cross; constants are materialised."""
     if isinstance(value, tuple):
@@ -85,14 +95,18 @@ def to_ssa(ctx: Context, value: Value) -> list[SSAValue]:
     return [runtime(ctx, value).ssa]
 
 
-def from_ssa(like: Value, values: Iterator[SSAValue]) -> Value:
-    """Make a value like ``like`` of other SSA values."""
+def from_ssa(like: Value, values: Iterator[SSAValue], also: Value = None) -> Value:
+    """Make a value like ``like`` of other SSA values.
+
+    If ``also`` is given, the value is one of both: a number is as wide as either.
+    """
     if isinstance(like, tuple):
-        return tuple(from_ssa(item, values) for item in items_of(like) or ())
+        pairs = zip_longest(items_of(like) or (), items_of(also) or ())
+        return tuple(from_ssa(item, values, other) for item, other in pairs)
     if isinstance(like, Vector | Tile):
         return replace(like, ssa=next(values))
-    wide = like.wide if isinstance(like, Scalar) else None
-    return Scalar(next(values), scalar_kind(like), wide)
+    kind = scalar_kind(like)
+    return Scalar(next(values), kind, wide_of(kind, like, also))
 
 
 def describe_kind(value: Value) -> str:
@@ -210,9 +224,12 @@ class Carried:
 
         Raises:
             ControlFlowError: the next iteration would read another kind of value.
+            Again: it would read a wider number.
         """
         first, last, inside = self.first[name], self.after[name], self.inside[name]
         if same_kind(first.value, last.value):
+            if inside.used and _widens(first.value, last.value):
+                raise Again(name, last.value)
             return _End(last.value)
         error = _change(ctx, name, first, last)
         if inside.used:

@@ -34,6 +34,17 @@ ErrorT = TypeVar("ErrorT", bound=XetlError)
 MAX_INLINING = 64
 
 
+class Again(Exception):  # noqa: N818 - no error: it ends with a loop that compiles
+    """A loop must be compiled again, since it turned out to be of another kind.
+
+    If ``name`` is given, that name of a number begins as wide as ``value`` is.
+    """
+
+    def __init__(self, name: str | None = None, value: Value = None) -> None:
+        super().__init__(name)
+        self.name, self.value = name, value
+
+
 ExpressionHandler = Callable[["Context", ast.expr], Value]
 StatementHandler = Callable[["Context", ast.stmt], None]
 BlockHandler = Callable[["Context", Sequence[ast.stmt], Tail | None], None]
@@ -139,9 +150,13 @@ class Context:
     def into(self, arguments: Sequence[Attribute] = ()) -> Generator[Block]:
         """Append to a new block inside of ``with``; the caller puts it in a region."""
         outer = self.block
-        self.block = Block(arg_types=arguments)
+        self.block = block = Block(arg_types=arguments)
         try:
-            yield self.block
+            yield block
+        except Again:
+            # What is dropped must not count among the users of values around it.
+            block.erase(safe_erase=False)
+            raise
         finally:
             self.block = outer
 

@@ -11,13 +11,21 @@ import numpy as np
 
 from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic, branches, types
-from xetl.frontend.arguments import OPERATIONS, Arg, Call, check_readable, read
+from xetl.frontend.arguments import (
+    OPERATIONS,
+    Arg,
+    Call,
+    check_readable,
+    dtype_of,
+    read,
+)
 from xetl.frontend.casts import invert, minus
 from xetl.frontend.context import EXPRESSIONS, Context, ExpressionHandler, unsupported
 from xetl.frontend.limits import check_format
 from xetl.frontend.operators import BINARY, COMPARISONS
 from xetl.imports import import_whole
 from xetl.language import ops
+from xetl.language.dtypes import DType
 
 _OTHER_NAMES = "xetl.language.other_names"
 
@@ -222,6 +230,10 @@ def _compare_pair(ctx: Context, op: ast.cmpop, left: Arg, right: Arg) -> types.V
 def _contains(ctx: Context, wanted: bool, left: Arg, right: Arg) -> types.Value:
     """Compile ``n in (1, 2, 3)``: whether one of the items is equal."""
     if types.is_constant(left.value) and types.is_constant(right.value):
+        items = types.items_of(right.value)
+        if isinstance(left.value, DType) and items is not None:
+            known = [dtype_of(ctx, Arg(item, right.node)) or item for item in items]
+            right = Arg(tuple(known), right.node)
         in_tuple = isinstance(right.value, tuple | list)
         check_readable(ctx, left, *([right] if in_tuple else []))
         found = read(

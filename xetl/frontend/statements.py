@@ -19,16 +19,17 @@ from xetl.frontend.arguments import OPERATIONS, Arg, Call
 from xetl.frontend.assignment import assign, assigned_names
 from xetl.frontend.branches import branch, guard, resume, splice
 from xetl.frontend.build_program import add_stop
-from xetl.frontend.carrying import Carried
+from xetl.frontend.carrying import Carried, from_ssa, to_ssa
 from xetl.frontend.casts import index_constant, to_int
 from xetl.frontend.context import (
     BLOCKS,
     STATEMENTS,
+    Again,
     Context,
     StatementHandler,
     unsupported,
 )
-from xetl.frontend.exits import may_leave, reach, remap
+from xetl.frontend.exits import reach, remap
 from xetl.frontend.expressions import argument, binary_operation, evaluate_defaults
 from xetl.frontend.limits import check_count
 from xetl.imports import late
@@ -96,26 +97,42 @@ def _iteration(ctx: Context, node: ast.For, item: types.Value) -> None:
 
 
 def _run_range(ctx: Context, node: ast.For, bounds: types.Range) -> None:
-    if not may_leave(node.body):
-        _run_for(ctx, node, bounds)
-        return
-    # If a compile-time condition removes every `break`, the loop is an ordinary one.
-    if node not in ctx.leaving:
-        start, said = ctx.scope.state, list(ctx.said)
-        counts = ctx.unrolled, ctx.calls
+    def run() -> None:
+        if node in ctx.leaving:
+            _run_left_range(ctx, node, Counter(ctx, bounds))
+        else:
+            _run_for(ctx, node, bounds)
+
+    run_until_known(ctx, run)
+
+
+def run_until_known(ctx: Context, run: Callable[[], None]) -> None:
+    """Compile a loop by ``run``, until that knows what its first try found out."""
+    node, start, said = ctx.node, ctx.scope.state, list(ctx.said)
+    counts = ctx.unrolled, ctx.calls
+    try:
         with ctx.into() as trial:
-            left = _run_for(ctx, node, bounds)
-        if not left:
-            splice(ctx, trial)
-            return
-        ctx.scope.state, ctx.said[:] = start, said
+            run()
+    except Again as found:
+        ctx.node, ctx.scope.state, ctx.said[:] = node, start, said
         ctx.unrolled, ctx.calls = counts
-        ctx.leaving.add(node)
-    _run_left_range(ctx, node, Counter(ctx, bounds))
+        if found.name is not None:
+            first = ctx.scope.bindings[found.name]
+            values = iter(to_ssa(ctx, first.value))
+            wide = from_ssa(first.value, values, found.value)
+            ctx.scope.bind(found.name, wide, first.node)
+        run_until_known(ctx, run)
+    else:
+        splice(ctx, trial)
 
 
-def _run_for(ctx: Context, node: ast.For, bounds: types.Range) -> bool:
-    """Compile to ``scf.for``; return True, and add no op, if the body leaves it."""
+def _run_for(ctx: Context, node: ast.For, bounds: types.Range) -> None:
+    """Compile to ``scf.for``.
+
+    Raises:
+        Again: the body leaves the loop. (A compile-time condition may have removed
+            every `break`, so the statements alone do not tell.)
+    """
     counter = Counter(ctx, bounds)
     targets = assigned_names([node.target])
     carried = Carried(ctx, node, assigned_names(node.body) | targets)
@@ -125,12 +142,12 @@ def _run_for(ctx: Context, node: ast.For, bounds: types.Range) -> bool:
         assign(ctx, node.target, counter.value(ctx, block.args[0]), node)
         ctx.run(node.body, types.Tail())
         if ctx.scope.exit.codes - {0, types.CONTINUED}:
-            return True
+            ctx.leaving.add(node)
+            raise Again
         ctx.scope.exit, ctx.node = types.RUNNING, node
         ctx.add(scf.YieldOp(*carried.ends(ctx, targets)))
     loop = scf.ForOp(*counter.bounds, starts, Region(block))
     carried.leave(ctx, ctx.add(loop).results, targets)
-    return False
 
 
 class Counter:
@@ -289,7 +306,7 @@ def _for(ctx: Context, node: ast.For) -> None:
 @statement(ast.While)
 def _while(ctx: Context, node: ast.While) -> None:
     refuse_else(ctx, node)
-    _run_while(ctx, node)
+    run_until_known(ctx, lambda: _run_while(ctx, node))
 
 
 @statement(ast.Break)

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from xetl.language.dtypes import DType
+from xetl.language.dtypes import DType, is_foreign
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import Function, operation_name
 from xetl.language.signature import Record
@@ -66,7 +66,8 @@ def _named(value: object) -> str:
 
 def is_plain(value: object) -> bool:
     """Whether a value is immutable and its text has all of its contents."""
-    return type(value) in _PRINTED or isinstance(value, np.generic)
+    is_number = isinstance(value, np.generic)
+    return type(value) in _PRINTED or is_number or is_foreign(value)
 
 
 def is_opaque(value: object) -> bool:

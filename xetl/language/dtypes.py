@@ -86,6 +86,13 @@ class DType:
         return found
 
 
+def is_foreign(value: object) -> bool:
+    """Whether a value is a dtype object of NumPy or torch: ``torch.float32``."""
+    kind = type(value)
+    is_torch = kind.__module__ == "torch" and kind.__name__ == "dtype"
+    return is_torch or isinstance(value, np.dtype)
+
+
 def _name_of(dtype: DTypeLike) -> str:
     try:
         return np.dtype(dtype).name

@@ -62,7 +62,11 @@ MISSING: dict[str, str] = {
         ("add", "subtract", "multiply", "divide", "negative", "mod", "remainder"),
         "write an operator: `x * y`, say",
     ),
-    **dict.fromkeys(("astype", "type", "cast"), "convert with `.to(dtype)`"),
+    **dict.fromkeys(
+        ("astype", "type", "cast", "float", "half", "double", "int", "long", "bool"),
+        "convert with `.to(dtype)`",
+    ),
+    **dict.fromkeys(("copy", "clone"), "leave it out: a vector never changes"),
     **dict.fromkeys(("ones", "ones_like"), "write `xetile.full(shape, 1.0, dtype)`"),
     **dict.fromkeys(
         ("eye", "tril", "triu"),
@@ -100,6 +104,17 @@ MISSING: dict[str, str] = {
 }
 """For each operation that the language does not have, what to write instead."""
 
+OF_ARRAYS: dict[str, str] = {
+    **dict.fromkeys(("size", "numel"), "multiply the sizes: `X.shape[0]`, ..."),
+    **dict.fromkeys(("itemsize", "element_size"), "write `X.dtype.itemsize`"),
+    **dict.fromkeys(("view", "flatten", "ravel"), "write `X.reshape(...)`"),
+    **dict.fromkeys(("fill", "fill_"), "write `xetile.store_tile(0, tile)`"),
+    **dict.fromkeys(("copy", "clone", "copy_"), "load a tile, and store it"),
+    "strides": "write `X.stride(dim)`",
+    "data_ptr": "tiles reach memory: xetile.init_tile(X, offsets, shape)",
+}
+"""For each attribute that arrays have elsewhere, what to write instead."""
+
 PARAMETERS: dict[str, str] = {
     "other": "padding",
     "mask": "leave it out at the edges of an array, where a tile loads `padding` and "
@@ -118,6 +133,11 @@ MODULES: dict[str, str] = {
     "xt": "the language is `from xetl import xetile`",
 }
 """For each name of a module that was not imported, what to import."""
+
+
+def advice_on_array(name: str) -> str | None:
+    """Return what to write for an attribute of arrays of other libraries, or None."""
+    return OF_ARRAYS.get(name)
 
 
 def advice_on_parameter(name: str, known: list[str]) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from xetl.errors import LaunchError, TileTypeError
-from xetl.language.dtypes import DType
+from xetl.language.dtypes import DType, is_foreign
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import Function, operation_name
 from xetl.language.signature import (
@@ -167,10 +167,8 @@ def _scalar(name: str, value: object) -> tuple[ScalarParam, int | float] | None:
 
 def _dtype_of_class(value: object) -> DType | None:
     """Return the dtype of ``np.float32``, ``np.dtype("f4")`` or ``torch.float32``."""
-    kind = type(value)
     is_class = isinstance(value, type) and issubclass(value, np.generic)
-    is_torch = kind.__module__ == "torch" and kind.__name__ == "dtype"
-    if not (is_class or is_torch or isinstance(value, np.dtype)):
+    if not (is_class or is_foreign(cast("object", value))):
         return None
     try:
         return DType.of(cast("Any", value))

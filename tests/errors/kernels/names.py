@@ -67,6 +67,17 @@ def wrong_size_of_an_array(X: "f32 2"):
     s = X.size  # ERROR: X0102 `X`, an array of f32, rank 2, has no attribute `size`
 
 
+def wrong_fill_of_an_array(X: "f32 2"):
+    # CHECK: = help: write `xetile.store_tile(0, tile)`
+    X.fill(0)  # ERROR: X0102 `X`, an array of f32, rank 2, has no attribute `fill`
+
+
+def wrong_copy_of_a_vector(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CHECK: = help: leave it out: a vector never changes
+    w = v.clone()  # ERROR: X0102 `v`, f32 (4, 4), has no attribute `clone`
+
+
 def wrong_vector_attribute(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
     # CHECK: = help: convert with `.to(dtype)`

@@ -239,7 +239,7 @@ def wrong_join(X: "f32 2"):
 
 
 def wrong_topk(X: "f32 2"):
-    xetile.topk(xetile.zeros((8,)), 9)  # ERROR: X0607 `topk`: 9 of 8 elements
+    xetile.topk(xetile.zeros((8,)), 9)  # ERROR: X0607 `topk`: k is 9, not 1 to 8
 
 
 def wrong_sort_axis(X: "f32 2"):
@@ -255,3 +255,14 @@ def wrong_reshape_by_negative_extents(X: "f32 2"):
 def wrong_reshape_of_what_is_left(X: "f32 2"):
     v = xetile.zeros((8, 4), f32)
     v.reshape(3, -1)  # ERROR: X0209 (8, 4) cannot be reshaped to (3, -1)
+
+
+def wrong_cat_of_a_tuple(X: "f32 2"):
+    v = xetile.zeros((8,))
+    # CHECK: = help: pass vectors one by one; xetile.arange makes a vector of numbers
+    xetile.cat((v, v), 0)  # ERROR: X0303 `a` of `cat` must be a vector, not a tuple of 2
+
+
+def wrong_size_of_grid(X: "f32 2"):
+    # CHECK: = help: make one size of several, and take it apart with `//` and `%`
+    n = xetile.num_programs(3)  # ERROR: X0205 a grid has the axes 0, 1 and 2, not 3

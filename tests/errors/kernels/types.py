@@ -73,9 +73,9 @@ def wrong_shift_of_a_number(X: "f32 2"):
     n = xetile.program_id(0) >> -1  # ERROR: X0304 `>>` by -1 is not defined on i64
 
 
-def wrong_sum_of_mask(X: "f32 2"):
+def wrong_product_of_mask(X: "f32 2"):
     m = xetile.arange(4) > 2
-    w = m.sum()  # ERROR: X0304 `add` of i1 has no meaning
+    w = m.prod()  # ERROR: X0304 `mul` of i1 has no meaning
 
 
 def wrong_offset_type(X: "f32 2"):

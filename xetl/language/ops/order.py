@@ -166,7 +166,7 @@ def topk(v: Vector, k: int, axis: int = -1) -> tuple[Vector, Vector]:
     dim = dim_of(v, axis, "a vector of rank")
     wide = as_matrix(v)
     static_assert(
-        0 < k <= wide.shape[dim], f"`topk`: {k} of {wide.shape[dim]} elements"
+        0 < k <= wide.shape[dim], f"`topk`: k is {k}, not 1 to {wide.shape[dim]}"
     )
     order = _first(_key(_without_signs_of_zeros(wide), True), k, dim)
     best = gather(wide, order, dim)
