@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import traceback
 from collections.abc import Callable
@@ -187,6 +188,8 @@ def wrong_declarations() -> list[Any]:
     def stars(A, **rest): ...
     def reserved(A, grid): ...
     def fine(A): ...
+    @functools.wraps(fine)
+    def wrapped(*args): ...
 
     return [
         (lambda: kernel(stars), "`**rest` cannot be a parameter of the kernel `stars`"),
@@ -197,6 +200,7 @@ def wrong_declarations() -> list[Any]:
         (lambda: kernel(subgroups=[2, 0])(fine), "`subgroups` of `fine` is [2, 0]"),
         (lambda: kernel(3), "`kernel` was given 3, which is no function"),
         (lambda: kernel(print), "a kernel is made of a function"),
+        (lambda: kernel(wrapped), "`fine` is wrapped by another decorator"),
     ]
 
 

@@ -56,9 +56,13 @@ class Kernel(LaunchedKernel):
         grid: GridSpec | None = None,
         subgroups: Sequence[int] | None = None,
     ) -> None:
-        if not hasattr(fn, "__code__"):
+        if not hasattr(fn, "__code__") or hasattr(fn, "__wrapped__"):
             problem = f"a kernel is made of a function, not of {fn!r}"
-            raise LaunchError(problem, code="X0809")
+            help_ = None
+            if hasattr(fn, "__wrapped__"):
+                problem = f"`{fn.__name__}` is wrapped by another decorator"
+                help_ = "put `@xetile.kernel` next to the function, and leave that out"
+            raise LaunchError(problem, code="X0809", help=help_)
         super().__init__(grid)
         self.fn = keep_lines(fn)
         self.subgroups = checked_subgroups(fn.__name__, subgroups)

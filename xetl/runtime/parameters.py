@@ -16,6 +16,19 @@ from xetl.records import record
 RESERVED = ("backend", "queue", "wait", "grid", "target", "check", "stage")
 """Names of options of launches, which no parameter may have."""
 
+_OF_TRITON = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+def triton_option(name: str) -> str | None:
+    """Return what to do about an option of Triton's compiler; None for other names."""
+    if name not in _OF_TRITON:
+        return None
+    return (
+        f"`{name}` is an option of Triton's compiler: leave it out; how a "
+        "workgroup is divided is said by a `wg_map`"
+    )
+
+
 Args: TypeAlias = Sequence[Any]
 Keywords: TypeAlias = Mapping[str, Any]
 """The arguments of a call by name; `Args` are those by position."""
@@ -117,7 +130,8 @@ class Parameters:
         raise LaunchError(
             f"`{self.kernel}` has no parameter `{name}`",
             code="X0804",
-            help=did_you_mean(name, [*self.names, "backend", "queue", "wait"])
+            help=triton_option(name)
+            or did_you_mean(name, [*self.names, "backend", "queue", "wait"])
             or f"its parameters are {_listed(self.names)}",
         )
 

@@ -6,16 +6,17 @@ For another machine, configs are ranked by a model of it and by its compiler.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import click
 import numpy as np
 
+from xetl.errors import LaunchError
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.report import Stats
-from xetl.runtime.signature_text import Description, describe
+from xetl.runtime.signature_text import Described, Description, describe
 from xetl.runtime.tuning.config import all_configs
 from xetl.runtime.tuning.decorators import autotune
 from xetl.runtime.tuning.kernel import CompletedKernel
@@ -99,9 +100,20 @@ def random_arguments(
     Raises:
         UsageError: a size or a number is missing on the command line.
     """
-    described = describe(found.signature, Parameters.of(found.kernel.fn), known)
+    described = _described(found, known)
     random = None if is_empty else np.random.default_rng(0)
     return {n: _array(n, d, sizes, random) for n, d in described.items()}
+
+
+def _described(found: Asked, known: Collection[str]) -> dict[str, Description]:
+    """Describe the arguments; a signature may leave out numbers of ``known`` values."""
+    parameters = Parameters.of(found.kernel.fn)
+    with suppress(LaunchError):
+        all_of_them = describe(found.signature, parameters, ())
+        given = [all_of_them[name] for name in known if name in all_of_them]
+        if all(isinstance(each, Described) and each.dims is None for each in given):
+            return {n: d for n, d in all_of_them.items() if n not in known}
+    return describe(found.signature, parameters, known)
 
 
 def _array(name: str, what: Description, sizes: Mapping[str, int], random: Any) -> Any:
@@ -111,8 +123,7 @@ def _array(name: str, what: Description, sizes: Mapping[str, int], random: Any) 
         return tuple(_array(name, each, sizes, random) for each in what)
     if what.dims is None:
         raise click.UsageError(
-            f"`{name}` is a number: leave it out of the signature, and say its value: "
-            f"{name}=..."
+            f"`{name}` is a number: say its value after the signature: {name}=..."
         )
     shape = [_size(each, sizes) for each in what.dims]
     if what.column_major:

@@ -7,12 +7,9 @@ from itertools import product
 from typing import Any, cast
 
 from xetl.errors import LaunchError, did_you_mean
-from xetl.runtime.parameters import Parameters
+from xetl.runtime.parameters import Parameters, triton_option
 
 DECLARED_WRONG = "X0850"
-
-_OF_TRITON = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-"""Options of Triton's compiler; here they can only be parameters of the kernel."""
 
 
 class Config:
@@ -131,12 +128,11 @@ def check_names(parameters: Parameters, names: Iterable[str], what: str) -> None
     for name in names:
         if name in known:
             continue
-        help = did_you_mean(name, known) or f"its parameters are {', '.join(known)}"
-        if name in _OF_TRITON:
-            help = (
-                f"`{name}` is an option of Triton's compiler: leave it out; how a "
-                "workgroup is divided is said by a `wg_map`"
-            )
+        help = (
+            triton_option(name)
+            or did_you_mean(name, known)
+            or f"its parameters are {', '.join(known)}"
+        )
         problem = (
             f"{what} name `{name}`, but `{parameters.kernel}` has no such parameter"
         )
