@@ -56,8 +56,9 @@ from xetl_cpu.lowering.loops.state import (
     leaves,
     view_of,
 )
-from xetl_cpu.lowering.loops.transposes import PART, goes_down, reads_across, steps_of
+from xetl_cpu.lowering.loops.transposes import goes_down, reads_across, steps_of
 from xetl_cpu.lowering.tiles import may_alias, tile_root
+from xetl_cpu.microkernels.transposing import PART
 
 _LEAST_BYTES = 16
 """Bytes of the narrowest non-temporal store."""

@@ -6,9 +6,6 @@ shuffles exchange lanes and vectors.
 
 Before: ``for row { for column chunk { gather } }``
 After:  ``for row block { for column chunk { lanes loads; shuffles; lanes uses } }``
-
-Source: S. G. Eklundh, A Fast Computer Method for Matrix Transposing, IEEE Transactions
-on Computers C-21(7), 1972.
 """
 
 from __future__ import annotations
@@ -33,38 +30,19 @@ from xetl_cpu.lowering.loops.state import (
     is_narrow,
     shape_of,
 )
-
-PART = 16
-"""Bytes of the parts within which one instruction interleaves two vectors."""
+from xetl_cpu.microkernels.transposing import transposed
 
 _ELEMENTWISE = ("arith.", "math.")
 
 
 def transposed_rows(build: Builder, vectors: Sequence[SSAValue]) -> list[SSAValue]:
     """Return vectors of which vector i has lane i of each; as many as lanes, 2^n."""
-    count, rows = len(vectors), list(vectors)
-    part = min(count, PART // byte_width(vector_type(rows[0]).element_type))
-    for step in [1 << n for n in range(count.bit_length() - 1) if 1 << n >= part]:
-        upper = [count + n - step if n & step else n for n in range(count)]
-        lower = [count + n if n & step else n + step for n in range(count)]
-        for n in [n for n in range(count) if not n & step]:
-            rows[n], rows[n + step] = _shuffled(
-                build, rows[n], rows[n + step], upper, lower
-            )
-    half = part // 2
-    places = [first + n for first in range(0, count, part) for n in range(half)]
-    low = [n for place in places for n in (place, count + place)]
-    high = [n + half for n in low]
-    for _ in range(part.bit_length() - 1):
-        pairs = [_shuffled(build, rows[n], rows[n + half], low, high) for n in places]
-        rows = [row for pair in pairs for row in pair]
-    return rows
+    width = byte_width(vector_type(vectors[0]).element_type)
 
+    def shuffle(a: SSAValue, b: SSAValue, mask: list[int]) -> SSAValue:
+        return build.insert(vector.ShuffleOp(a, b, mask=mask))
 
-def _shuffled(
-    build: Builder, a: SSAValue, b: SSAValue, *masks: list[int]
-) -> list[SSAValue]:
-    return [build.insert(vector.ShuffleOp(a, b, mask=mask)) for mask in masks]
+    return transposed(vectors, width, shuffle)
 
 
 def lies_across(matrix: Matrix, flipped: bool = False) -> bool:
