@@ -41,14 +41,14 @@ from xdsl import irdl
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import Commutative, OpTrait
+from xdsl.utils.exceptions import VerifyException
 
 from xetl.imports import import_whole
 from xetl.locks import ForkSafeLock
 
-from .base import Value, mixed_lists, split_indices
+from .base import MixedList, Value, mixed_lists, split_indices
 from .property_values import MAKERS, Defaults, Maker, default_properties, maker_of
-from .quick_verifier import install_quick_verifier
-from .type_rules import Types, infer_types, is_inferred, plan_types
+from .type_rules import Types, infer_types, is_inferred, plan_types, type_problem
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser
@@ -179,7 +179,7 @@ def _define_later(cls: type[XetlOp]) -> None:
             if not made:
                 definition = irdl.OpDef.from_pyrdl(cls)
                 _count_segments(definition)
-                install_quick_verifier(definition, mixed_lists(cls))
+                _verify_more(definition, mixed_lists(cls))
                 before = getattr(cls, "verify_", None)
                 found = irdl.get_accessors_from_op_def(definition, before)
                 # Set last, so that the other members exist even after a Ctrl-C.
@@ -191,6 +191,20 @@ def _define_later(cls: type[XetlOp]) -> None:
         return cls.get_irdl_definition()
 
     setattr(cls, "get_irdl_definition", classmethod(define))  # noqa: B010 (a method)
+
+
+def _verify_more(definition: irdl.OpDef, lists: Sequence[MixedList]) -> None:
+    """Let a definition also verify mixed lists and inferred types."""
+
+    def verify(op: irdl.IRDLOperation) -> None:
+        irdl.OpDef.verify(definition, op)
+        for each in lists:
+            each.check(op)
+        problem = type_problem(op)
+        if problem is not None:
+            raise VerifyException(problem)
+
+    setattr(definition, "verify", verify)  # noqa: B010 (a method)
 
 
 def _count_segments(definition: irdl.OpDef) -> None:
