@@ -4,8 +4,8 @@ A module of the released dialect contains the program that allocates, launches, 
 and compares, in any dialect (`linalg`, `llvm`, dialects of a runtime). Xetl does not
 run this program, and unknown operations in it must not keep a kernel from being loaded.
 
-`FastParser` parses each type once, and frequent tokens by one regular expression: a
-module of 1000 operations has some 2000 types, of which a dozen differ.
+`FastParser` parses each type once: a module of 1000 operations has some 2000 types, of
+which a dozen differ.
 """
 
 from __future__ import annotations
@@ -17,20 +17,10 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, Region, TypeAttribute
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input, Span, Token
-from xdsl.utils.mlir_lexer import (
-    KIND_BY_PUNCTUATION_SPELLING,
-    MLIRLexer,
-    MLIRToken,
-    MLIRTokenKind,
-)
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
-_SUFFIX = r"(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*)"
-_BLANK = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
-_GAP = re.compile(_BLANK)
-_WORD = re.compile(
-    rf"{_BLANK}(?:([a-zA-Z_][\w$.]*)|(%{_SUFFIX})|(->|[:,()\[\]<>=}}]))", re.ASCII
-)
+_GAP = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+)*+")
 
 
 def _nested(depth: int) -> str:
@@ -43,29 +33,12 @@ _TYPE = re.compile(rf"(?:vector|memref|!xetile\.tile){_nested(3)}")
 """A type with its parameters, nested up to four deep, without arrows or strings."""
 
 
-class FastLexer(MLIRLexer):
-    """A lexer that reads the most frequent tokens itself, and the others by xDSL."""
-
+class _Lexer(MLIRLexer):
     # xDSL's expression, made possessive: the original took for ever on a long string
     # that is not closed.
     _unescaped_characters_regex = re.compile(
         r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
     )
-
-    def lex(self) -> MLIRToken:
-        """Return the next token."""
-        found = _WORD.match(self.input.content, self.pos)
-        if found is None:
-            return super().lex()
-        number = found.lastindex
-        assert number is not None
-        start, self.pos = found.span(number)
-        span = Span(start, self.pos, self.input)
-        if number == 1:
-            return Token(MLIRTokenKind.BARE_IDENT, span)
-        if number == 2:
-            return Token(MLIRTokenKind.PERCENT_IDENT, span)
-        return Token(KIND_BY_PUNCTUATION_SPELLING[found[3]], span)
 
 
 class FastParser(Parser):
@@ -73,10 +46,10 @@ class FastParser(Parser):
 
     _types: dict[str, TypeAttribute]
 
-    def use_fast_words(self, text: str, name: str) -> None:
-        """Read ``text`` from its start with the faster lexer."""
+    def read(self, text: str, name: str) -> None:
+        """Read ``text`` from its start."""
         self._types = {}
-        self._parser_state.lexer = FastLexer(Input(text, name))
+        self._parser_state.lexer = _Lexer(Input(text, name))
         self._resume_from(0)
 
     def parse_optional_type(self) -> TypeAttribute | None:

@@ -274,7 +274,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
     ) -> None:
         """Read ``text``; ``keeps_locations``: whether its ``loc(...)`` are used."""
         super().__init__(ctx, text, name)
-        self.use_fast_words(text, name)
+        self.read(text, name)
         self._keeps_locations = keeps_locations
         self._file = builtin.StringAttr(name)
         ends = [i for i, char in enumerate(text) if char == "\n"]
