@@ -109,35 +109,23 @@ def _is_end(tile: TileAt, bound: SSAValue) -> bool:
     return less.rhs is tile.col and less.lhs is tile.matrix.cols
 
 
-def end_of_run(run: Run) -> SSAValue | None:
-    """Return a column from which on no index is valid; None if it is unknown."""
-    waiting = [] if run.inside is None else [run.inside]
-    while waiting:
-        op = waiting.pop().owner
-        if isinstance(op, arith.AndiOp):
-            waiting += op.operands
-        elif isinstance(op, arith.CmpiOp):
-            limit = limit_of_columns(op)
-            if limit is not None:
-                return limit
-    return None
-
-
 class Ends(NamedTuple):
     """The valid indices of a row: those in columns before all limits.
 
     Attributes:
         limits: the numbers of columns.
         rows: conditions that are constant along a row; all must hold.
+        others: all other conditions, which must hold, too.
     """
 
     limits: list[SSAValue]
     rows: list[SSAValue]
+    others: list[SSAValue]
 
 
-def ends_of_run(run: Run) -> Ends | None:
-    """Return ``inside`` as limits and conditions; None if it is something else."""
-    found, waiting = Ends([], []), [] if run.inside is None else [run.inside]
+def ends_of_run(run: Run) -> Ends:
+    """Return ``inside`` as limits and conditions."""
+    found, waiting = Ends([], [], []), [] if run.inside is None else [run.inside]
     while waiting:
         value = waiting.pop()
         op = value.owner
@@ -151,7 +139,7 @@ def ends_of_run(run: Run) -> Ends | None:
         elif isinstance(op, TileBroadcastOp) and shape_of(op.operands[0])[0] == 1:
             waiting += op.operands
         else:
-            return None
+            found.others.append(value)
     return found
 
 
@@ -238,8 +226,8 @@ def run_lanes(
 def _is_whole_run(ev: Evaluator, run: Run, mask: SSAValue | None, at: At) -> bool:
     """Whether a loop without masks may access a run; if so, record the limit."""
     given = mask is None or bool(splat_of(mask))
-    ends = ends_of_run(run) if given and may_have_limit(ev, at) else None
-    if ends is None or not ends.limits:
+    ends = ends_of_run(run)
+    if not (given and may_have_limit(ev, at)) or ends.others or not ends.limits:
         return False
     build = ev.nest.at(at.row)
     limit: Index = ends.limits[0]

@@ -46,7 +46,7 @@ from xetl_cpu.lowering.loops.chunks import (
 )
 from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, lane_numbers, no_loops
-from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
+from xetl_cpu.lowering.loops.runs import ends_of_run, find_run, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
@@ -466,8 +466,8 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
     assert isinstance(tile, ScatterTile)
     rows, cols = tile.shape
     known = find_run(tile.indices)
-    last = None if known is None else end_of_run(known)
-    end: Index = cols if last is None else Builder.before(op).minimum(last, cols)
+    limits = [] if known is None else ends_of_run(known).limits
+    end: Index = Builder.before(op).minimum(limits[0], cols) if limits else cols
 
     def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         build, at = ev.nest.places[2], chunk_at(ev)
