@@ -5,6 +5,7 @@ The slots are those of docs/design/0001-seams.md, section 4.
 
 from __future__ import annotations
 
+from collections import Counter
 from math import prod
 from typing import Any
 
@@ -54,6 +55,10 @@ _LINE = 64
 _SLACK = 8 * _LINE
 STACK_BYTES = 1 << 16
 
+MOST_INLINED = 64
+"""Calls of an elementary function in a kernel, at most, that are inlined: each takes
+LLVM some 10 ms."""
+
 
 def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module:
     """Return the LLVM module of the only function of a module at the ``loops`` stage.
@@ -63,8 +68,16 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
     function = kernel_of(module)
     llvm = ll.Module("xetl")
 
+    calls = Counter[Value]()
+
     def functions(name: str, element: Any, lanes: int) -> Value:
-        return _emit_math(llvm, target, name, {F32: "f32", F64: "f64"}[element], lanes)
+        dtype = {F32: "f32", F64: "f64"}[element]
+        made = _emit_math(llvm, target, name, dtype, lanes)
+        calls[made] += 1
+        if calls[made] > MOST_INLINED:
+            made.attributes.discard("alwaysinline")
+            made.attributes.add("noinline")
+        return made
 
     # Without masks, code that computes with bf16 fills a register with it (`lanes_of`).
     split = 0 if target.has_masks else target.vector_bytes // 2

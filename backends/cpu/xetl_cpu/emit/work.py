@@ -13,11 +13,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.analysis.control_flow import constant_trips
+from xetl.analysis.ranges import Range, Ranges
 from xetl.codegen.emitter import constant
 from xetl.codegen.types import Value
 from xetl.dialects.base import constant_index, operations_in
 from xetl.dialects.upstream import arith, func, scf
 from xetl.transforms.diagnostics import remark
+from xetl.worklist import Worklist
 from xetl_cpu.dialect import BlockGemmOp, PackOp
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.lowering.loops.control import CARRIES
@@ -33,10 +35,6 @@ _CALL = 1000
 
 _COUNTED = (func.CallOp, BlockGemmOp, PackOp)
 """Operations without regions that have a better estimate."""
-
-_MAXIMA = (arith.MaxsiOp, arith.SelectOp)
-_PRODUCTS = (arith.MuliOp, arith.DivuiOp)
-
 
 _ONE_THREAD = (
     "a program runs on one thread: where there are fewer programs than threads, let "
@@ -114,32 +112,14 @@ def _trips(loop: scf.ForOp) -> int:
 
 def _most_between(lower: SSAValue, upper: SSAValue) -> int | None:
     """Return the largest distance from ``lower`` to ``upper``; None if unknown."""
-    owner = upper.owner
-    if isinstance(owner, arith.AddiOp) and lower in owner.operands:
-        rest = owner.rhs if owner.lhs is lower else owner.lhs
-        return _most(rest)
-    if isinstance(owner, arith.MinsiOp):
-        found = [_most_between(lower, each) for each in owner.operands]
-        return min((each for each in found if each is not None), default=None)
-    return _most(upper) if is_non_negative(lower) else None
-
-
-def _most(value: SSAValue) -> int | None:
-    """Return an upper bound of an index, at least 0; None if unknown."""
-    known = constant_index(value)
-    if known is not None:
-        return max(0, known)
-    op = value.owner
-    if not isinstance(op, (arith.MinsiOp, *_MAXIMA, *_PRODUCTS)):
-        return None
-    given = op.operands[1:] if isinstance(op, arith.SelectOp) else op.operands
-    most = [_most(each) for each in given]
-    found = [each for each in most if each is not None]
-    if type(op) is arith.MinsiOp:
-        return min(found, default=None)
-    if None in most:
-        return None
-    if type(op) in _MAXIMA:
-        return max(found)
-    left, right = found
-    return left * right if type(op) is arith.MuliOp else left // max(1, right)
+    ranges, found = Ranges(subgroups=1), list[Range | None]()
+    ends = Worklist([upper])
+    for end in ends:
+        owner = end.owner
+        if isinstance(owner, arith.AddiOp) and lower in owner.operands:
+            found.append(ranges.of(owner.rhs if owner.lhs is lower else owner.lhs))
+        elif isinstance(owner, arith.MinsiOp):
+            ends += owner.operands
+        elif is_non_negative(lower):
+            found.append(ranges.of(end))
+    return min((max(each.high, 0) for each in found if each is not None), default=None)

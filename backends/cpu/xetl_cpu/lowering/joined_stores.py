@@ -11,8 +11,8 @@ computed and stored before the next, so an array may be updated in place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeGuard
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeGuard
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -42,6 +42,7 @@ takes 1.3 times as long in one loop)."""
 
 _COST = {"arith.divf": 4, "math.sqrt": 5, "math.rsqrt": 8}
 _LOADS = (LoadTileOp, LoadGatherOp)
+_Load: TypeAlias = LoadTileOp | LoadGatherOp
 
 
 def operations_of(op: Operation) -> int:
@@ -58,7 +59,7 @@ def operations_of(op: Operation) -> int:
 def joined_stores(block: Block) -> dict[Operation, StoreTileOp]:
     """Map stores of a block to the last store of their loop, unless it is too long."""
     groups: list[list[StoreTileOp]] = []
-    since: list[LoadTileOp | LoadGatherOp] = []  # behind the last group's first store
+    since: list[_Load] = []  # behind the last group's first store
     is_open = False
     for op in block.ops:
         if isinstance(op, StoreTileOp):
@@ -70,6 +71,7 @@ def joined_stores(block: Block) -> dict[Operation, StoreTileOp]:
             is_open = True
         elif isinstance(op, _LOADS):
             since.append(op)
+            is_open = is_open and not _overlaps_any(op.tile, groups[-1])
         elif not (is_pure(op) or isinstance(op, InitTileOp | UpdateTileOffsetOp)):
             is_open = False
         elif any(is_vector(each.type) for each in op.results):
@@ -97,7 +99,7 @@ def read_by_one(
 
 def _may_join(
     group: Sequence[StoreTileOp],
-    since: Sequence[LoadTileOp | LoadGatherOp],
+    since: Sequence[_Load],
     store: StoreTileOp,
 ) -> bool:
     """Whether a store may be done element by element together with those before it."""
@@ -108,15 +110,14 @@ def _may_join(
         group[0].value
     ):
         return False
-    if any(_overlap(each.tile, store.tile) for each in group):
+    if _overlaps_any(store.tile, [*group, *since]):
         return False
-    if any(_overlap(load.tile, each.tile) for load in since for each in stores):
-        return False
+    # Pairs of those before it were asked about when they joined.
+    pairs = [(store, each) for each in stores] + [(each, store) for each in group]
     return not any(
-        _overlap(load.tile, each.tile) and not (load.tile is each.tile and same_place)
-        for store in stores
-        for load, same_place in _loads(store.value)
-        for each in stores
+        _overlap(load.tile, to.tile) and not (load.tile is to.tile and same_place)
+        for one, to in pairs
+        for load, same_place in _loads(one.value)
     )
 
 
@@ -149,6 +150,10 @@ def _overlap(one: SSAValue, other: SSAValue) -> bool:
     return not any(d is not None and abs(d) >= extent for d, extent in apart)
 
 
+def _overlaps_any(tile: SSAValue, others: Iterable[StoreTileOp | _Load]) -> bool:
+    return any(_overlap(tile, each.tile) for each in others)
+
+
 def _is_short(group: Sequence[StoreTileOp]) -> bool:
     """Whether the loop of a group has at most `_MOST` operations for a vector."""
     found: set[Operation] = set()
@@ -162,7 +167,7 @@ def _is_short(group: Sequence[StoreTileOp]) -> bool:
     return True
 
 
-def _loads(value: SSAValue) -> Iterator[tuple[LoadTileOp | LoadGatherOp, bool]]:
+def _loads(value: SSAValue) -> Iterator[tuple[_Load, bool]]:
     """Yield the loads behind a value, and whether they are of the same place."""
     for op, same_place in _sources(value):
         if isinstance(op, _LOADS):
