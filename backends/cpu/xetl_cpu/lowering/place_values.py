@@ -45,7 +45,7 @@ hold.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -62,7 +62,7 @@ from xetl.dialects.base import (
     vector_type,
 )
 from xetl.dialects.literals import splat_bytes
-from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Pass
 from xetl_cpu.lowering.joined_stores import (
     JOINED,
@@ -71,7 +71,7 @@ from xetl_cpu.lowering.joined_stores import (
     read_by_one,
 )
 from xetl_cpu.lowering.loops import state
-from xetl_cpu.lowering.tiles import may_write
+from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_root
 from xetl_cpu.targets import Target, find_target
 
 MOST_CARRIED = 16
@@ -224,6 +224,8 @@ class _Places:
                 op.attributes[JOINED] = StringAttr("stored by the loop of the next one")
             if isinstance(op, scf.ForOp) and rows_at_once(op, self.machine, self.lanes):
                 op.attributes[REGISTERS] = StringAttr("rows that it carries fit")
+                for store in operations_in(op, xetile.StoreTileOp):
+                    store.attributes[JOINED] = StringAttr("stored by the loop's end")
                 continue
             for region in op.regions:
                 for inner in region.blocks:
@@ -336,16 +338,20 @@ def rows_at_once(loop: scf.ForOp, machine: Target, lanes: int) -> int:
     """
     body = loop.body.block
     carried = [each for each in body.args if is_vector(each.type)]
-    if not carried or len({state.shape_of(each)[0] for each in carried}) > 1:
+    stored = [op.value for op in operations_in(loop, xetile.StoreTileOp)]
+    heights = {state.shape_of(each)[0] for each in (*carried, *stored)}
+    lanes = lanes_of_rows(loop, lanes)
+    if not carried or len(heights) > 1 or lanes == 1:
         return 0
-    rows, used = state.shape_of(carried[0])[0], 0
+    (rows,), used = heights, 0
     for each in carried:
         columns, element = state.shape_of(each)[1], vector_type(each).element_type
-        if columns % lanes or integer_width(element) == 1:
+        if integer_width(element) == 1:
             return 0
         registers = -(-lanes * byte_width(element) // machine.vector_bytes)
         used += columns // lanes * registers
-    if used > MOST_CARRIED or not _computes_in_place(body, carried):
+    in_place = _computes_in_place(body, carried) and _may_store_last(body)
+    if used > MOST_CARRIED or not in_place:
         return 0
     if rows > 1 and any(map(_goes_down, body.ops)):
         return 0
@@ -353,12 +359,21 @@ def rows_at_once(loop: scf.ForOp, machine: Target, lanes: int) -> int:
         n for n in range(1, rows + 1) if not rows % n and n * used <= MOST_CARRIED
     )
     others = [each for each in loop.results if not is_vector(each.type)]
-    return 0 if found < rows and any(list(each.uses) for each in others) else found
+    is_whole = bool(stored) or any(list(each.uses) for each in others)
+    return 0 if found < rows and is_whole else found
+
+
+def lanes_of_rows(loop: scf.ForOp, lanes: int) -> int:
+    """Return the lanes of vectors that make up all rows that a loop carries."""
+    rows = [v for v in loop.body.block.args if is_vector(v.type)]
+    rows += [op.value for op in operations_in(loop, xetile.StoreTileOp)]
+    ends = (state.shape_of(each)[1] for each in rows)
+    return min((lanes, *(columns & -columns for columns in ends)))
 
 
 def _goes_down(op: Operation) -> bool:
     """Whether it may read elements that are neighbours in a column, not in a row."""
-    if isinstance(op, xetile.LoadTileOp):
+    if isinstance(op, xetile.LoadTileOp | xetile.StoreTileOp):
         return xetile.tile_type(op.tile).order != (1, 0)
     return isinstance(op, xetile.TileTransposeOp)
 
@@ -379,12 +394,35 @@ def _loads_numbers(op: Operation) -> bool:
     )
 
 
+def _may_store_last(body: Block) -> bool:
+    """Whether no operation behind a store may read what it stores.
+
+    The end of the body then does all stores.
+    """
+    written = list[SSAValue | None]()
+    for op in body.ops:
+        if any(may_alias(one, to) for one in _arrays_read(op) for to in written):
+            return False
+        if isinstance(op, xetile.StoreTileOp):
+            written.append(tile_root(op.tile))
+    return True
+
+
+def _arrays_read(op: Operation) -> Iterator[SSAValue | None]:
+    for each in op.walk():
+        if isinstance(each, xetile.LoadTileOp | xetile.LoadGatherOp):
+            yield tile_root(each.tile)
+        elif isinstance(each, memref.LoadOp):
+            yield root(each.memref)
+
+
 def _computes_in_place(body: Block, carried: Iterable[SSAValue]) -> bool:
     """Whether the body only computes elements of carried values at the same places."""
     made = set[SSAValue](carried)
-    for op in body.ops:
-        if op.next_op is None:
-            break
+    *inside, _ = body.ops
+    for op in inside:
+        if isinstance(op, xetile.StoreTileOp):
+            continue
         if may_write(op) or (op.regions and not _loads_numbers(op)):
             return False
         if isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp):

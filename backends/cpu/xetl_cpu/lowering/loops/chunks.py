@@ -14,18 +14,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import IntegerType, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.codegen.types import byte_width
-from xetl.dialects.base import Index, memref_type
+from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.upstream import arith, scf, vector
+from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl_cpu.lowering.loops.evaluator import Evaluator
-from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, open_nest
+from xetl_cpu.lowering.loops.nest import (
+    COLUMNS,
+    At,
+    Nest,
+    lane_mask,
+    lane_numbers,
+    open_nest,
+)
 from xetl_cpu.lowering.loops.state import Buffer, Shape, State, TileAt
+
+_store_of_any_stride = late("xetl_cpu.lowering.loops.strides", "store_of_any_stride")
 
 _MOST_OPERATIONS = 32
 """Operations of a loop that waits for memory, at most; longer loops compute."""
@@ -330,6 +340,55 @@ def put(ev: Evaluator, value: SSAValue, to: Buffer, at: At) -> None:
     build = ev.nest.places[2]
     indices = [at.row] if to.is_column else [at.row, at.col]
     build.add(vector.StoreOp(value, to.memref, [build.index(i) for i in indices]))
+
+
+def store_lanes(
+    ev: Evaluator, value: SSAValue, tile: TileAt, at: At, end: Index, first: Index
+) -> None:
+    """Store elements of a tile, from its column ``first`` up to ``end``."""
+    nest, build = ev.nest, ev.nest.places[2]
+    row, col = nest.plus(at.row, tile.row), nest.plus(at.col, tile.col)
+    indices = [build.index(row), build.index(col)]
+    is_inside = tile.non_negative or ev.inside is not None
+    all_lanes = ev.whole and is_inside and tile.matrix.is_contiguous()
+    if all_lanes or ev.is_within(tile, at):
+        build.add(vector.StoreOp(value, tile.matrix.memref, indices))
+        return
+    mask = lane_mask(build, build.minus(end, at.col), at.lanes)
+    if not (isinstance(first, int) and first == 0):
+        early = lane_mask(build, build.minus(first, at.col), at.lanes)
+        keep = build.insert(
+            arith.XoriOp(early, ev.constant(IntegerType(1), 1, at.lanes))
+        )
+        mask = build.both(mask, keep)
+    _store_masked(ev, value, tile, indices, mask)
+
+
+def store_inside(ev: Evaluator, value: SSAValue, tile: TileAt, at: At) -> None:
+    """Store the elements of a tile that are inside of its matrix."""
+    nest, build = ev.nest, ev.nest.places[2]
+    row, col = nest.plus(at.row, tile.row), nest.plus(at.col, tile.col)
+    indices = [build.index(row), build.index(col)]
+    if ev.is_unmasked(tile, at, row):
+        build.add(vector.StoreOp(value, tile.matrix.memref, indices))
+    else:
+        _store_masked(ev, value, tile, indices, ev.lanes_inside(tile, at, row))
+
+
+def _store_masked(
+    ev: Evaluator,
+    value: SSAValue,
+    tile: TileAt,
+    indices: Sequence[SSAValue],
+    mask: SSAValue,
+) -> None:
+    build = ev.nest.places[2]
+    if tile.matrix.is_contiguous():
+        build.add(vector.MaskedstoreOp(tile.matrix.memref, indices, mask, value))
+        return
+    numbers = lane_numbers(build, vector_type(value).get_shape()[0])
+    scatter = vector.ScatterOp(tile.matrix.memref, indices, numbers, mask, value)
+    _store_of_any_stride(ev, tile, scatter)
 
 
 def waits_for_memory(loop: scf.ForOp) -> bool:

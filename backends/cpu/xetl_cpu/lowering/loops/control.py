@@ -9,12 +9,15 @@ After:  ``scf.for iter_args(%a, %b, %c, %d : vector<16xf32>) {
             scf.if %inside { yield %a + load, ... } else { yield %a + maskedload, ... }
         }``; behind the loop, the four are stored to a buffer for all readers.
 
-Left alone: loops whose body does more than compute elements of these rows.
+Stores of what the body computes are done at its end, from the registers.
+
+Left alone: loops whose body does more than compute and store elements of these rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects.builtin import UnitAttr, VectorType
@@ -36,13 +39,14 @@ from xetl_cpu.lowering.loops.carried import (
     same_matrix,
     stays_in_matrix,
 )
+from xetl_cpu.lowering.loops.chunks import store_inside
 from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.materialization import reads_elsewhere
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
 from xetl_cpu.lowering.loops.reductions import accumulated
-from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
+from xetl_cpu.lowering.loops.state import Buffer, State, TileAt, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
-from xetl_cpu.lowering.place_values import REGISTERS, rows_at_once
+from xetl_cpu.lowering.place_values import REGISTERS, lanes_of_rows, rows_at_once
 
 CARRIES = "xetl.carries"
 """Marks a loop that carries rows in memory, which its results do not show."""
@@ -50,62 +54,58 @@ CARRIES = "xetl.carries"
 
 @record()
 class Rows:
-    """Rows in registers: ``count`` rows from ``first`` on."""
+    """Rows in registers of ``lanes``: ``count`` rows from ``first`` on."""
 
     first: Index
     count: int
+    lanes: int
 
     def at(self, build: Builder) -> list[Index]:
         """Return the numbers of the rows."""
         return [build.plus(self.first, n) for n in range(self.count)]
 
+    def registers(self, value: SSAValue) -> int:
+        """Return how many registers hold these rows of a value."""
+        return self.count * shape_of(value)[1] // self.lanes
+
 
 def load_registers(
-    state: State, values: Sequence[SSAValue], rows: Rows, op: Operation
+    state: State,
+    values: Sequence[SSAValue],
+    rows: Rows,
+    op: Operation,
+    stores: Sequence[xetile.StoreTileOp] = (),
 ) -> None:
-    """Compute rows of all values into registers in front of ``op``."""
+    """Compute rows of all values into registers in front of ``op``; store some."""
     build = Builder.before(op)
-    longest = max(shape_of(value)[1] for value in values)
-    columns = [build.index(n) for n in range(0, longest, state.lanes)]
+    widths = [shape_of(each)[1] for each in (*values, *(s.value for s in stores))]
+    longest = max(widths)
+    columns = [build.index(n) for n in range(0, longest, rows.lanes)]
     places = rows.at(build), columns
     inside = Block()
-    ev = Evaluator(state, _no_loops(build, inside, columns), whole=True)
-    found = _chunks(ev, values, places)
+    narrow = replace(state, lanes=rows.lanes)
+    ev = Evaluator(narrow, _no_loops(build, inside, columns), whole=True)
+    found = _chunks(ev, values, places, stores)
     state.reads.update(ev.loads.keys())
     if not ev.limits:
         for each in list(inside.ops):
             each.detach()
             build.add(each)
     else:
-        found = _chosen(ev, found, values, (inside, places, longest), build)
+        tests = [build.compare("sge", limit, longest) for limit in ev.limits.values()]
+        tests += [build.compare("eq", start, 0) for start in ev.starts.values()]
+        is_inside, masked = build.both(*tests), Block()
+        others = Evaluator(narrow, _no_loops(build, masked, columns))
+        results = found, _chunks(others, values, places, stores)
+        for block, made in zip((inside, masked), results):
+            block.add_op(scf.YieldOp(*made))
+            _add_products(block)
+        types = [each.type for each in found]
+        chosen = scf.IfOp(is_inside, types, Region(inside), Region(masked))
+        found = list(build.add(chosen).results)
     rest = iter(found)
     for value in values:
-        count = rows.count * shape_of(value)[1] // state.lanes
-        state.registers[value] = [next(rest) for _ in range(count)]
-
-
-def _chosen(
-    ev: Evaluator,
-    found: list[SSAValue],
-    values: Sequence[SSAValue],
-    where: tuple[Block, Places, int],
-    build: Builder,
-) -> list[SSAValue]:
-    """Choose unmasked code if all loads are inside their matrices, else masked code."""
-    inside, places, longest = where
-    tests = [build.compare("sge", limit, longest) for limit in ev.limits.values()]
-    tests += [build.compare("eq", start, 0) for start in ev.starts.values()]
-    is_inside = build.both(*tests)
-    masked = Block()
-    nest = _no_loops(build, masked, places[1])
-    others = _chunks(Evaluator(ev.state, nest), values, places)
-    inside.add_op(scf.YieldOp(*found))
-    masked.add_op(scf.YieldOp(*others))
-    _add_products(inside)
-    _add_products(masked)
-    types = [each.type for each in found]
-    chosen = scf.IfOp(is_inside, types, Region(inside), Region(masked))
-    return list(build.add(chosen).results)
+        state.registers[value] = [next(rest) for _ in range(rows.registers(value))]
 
 
 def _add_products(block: Block) -> None:
@@ -130,10 +130,13 @@ def _no_loops(build: Builder, inside: Block, columns: Sequence[SSAValue]) -> Nes
 
 
 def _chunks(
-    ev: Evaluator, values: Sequence[SSAValue], places: Places
+    ev: Evaluator,
+    values: Sequence[SSAValue],
+    places: Places,
+    stores: Sequence[xetile.StoreTileOp],
 ) -> list[SSAValue]:
-    """Return the elements of all values, register by register."""
-    lanes, found = ev.state.lanes, list[SSAValue]()
+    """Return the elements of all values, register by register; then store some."""
+    lanes = ev.state.lanes
 
     def all_of(value: SSAValue) -> list[At]:
         columns = places[1][: shape_of(value)[1] // lanes]
@@ -142,8 +145,14 @@ def _chunks(
     for value, parts in ev.state.registers.items():
         for at, part in zip(all_of(value), parts):
             ev.memo[id(value), at.key()] = part
-    for value in values:
-        found += [ev.eval(value, at) for at in all_of(value)]
+    found = [ev.eval(value, at) for value in values for at in all_of(value)]
+    stored = [
+        (op, at, ev.eval(op.value, at)) for op in stores for at in all_of(op.value)
+    ]
+    for op, at, part in stored:
+        tile = ev.state.tiles[op.tile]
+        assert isinstance(tile, TileAt)
+        store_inside(ev, part, tile, at)
     return found
 
 
@@ -154,7 +163,7 @@ def store_registers(state: State, value: SSAValue, rows: Rows, op: Operation) ->
         return
     buffer = state.room_for(value)
     build = Builder.after(op)
-    columns = range(0, shape_of(value)[1], state.lanes)
+    columns = range(0, shape_of(value)[1], rows.lanes)
     places = [(row, column) for row in rows.at(build) for column in columns]
     for part, place in zip(parts, places):
         build.add(vector.StoreOp(part, buffer.memref, list(map(build.index, place))))
@@ -183,9 +192,8 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     rows = _rows(state, op)
     for index, init in enumerate(op.init_args):
         if rows and is_vector(init.type):
-            count = rows.count * shape_of(init)[1] // state.lanes
-            part = VectorType(element_of(init), [state.lanes])
-            carried.registers[index] = [part] * count
+            part = VectorType(element_of(init), [rows.lanes])
+            carried.registers[index] = [part] * rows.registers(init)
         elif is_vector(init.type):
             carried.buffers[index] = _carried_buffer(state, old, last, index)
         elif isinstance(init.type, xetile.TileType):
@@ -210,7 +218,7 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     _mark_in_place(state, old, last)
     lower_block(state, new)
     if rows:
-        load_registers(state, [last.operands[n] for n in carried.registers], rows, last)
+        _load_ends(state, last, carried, rows)
     _end(state, last, carried)
     state.registers.clear()
     carried.bind(state, op.results, loop.results)
@@ -220,18 +228,28 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     state.dead.append(op)
 
 
+def _load_ends(state: State, last: scf.YieldOp, carried: Carried, rows: Rows) -> None:
+    """Compute the registers of the next iteration, and do the stores of this one."""
+    ends = [last.operands[n] for n in carried.registers]
+    load_registers(state, ends, rows, last, state.joined)
+    state.lowered.update(state.joined)
+    state.dead += state.joined
+    state.joined.clear()
+
+
 def _rows(state: State, op: scf.ForOp) -> Rows | None:
     """Return the rows in registers during ``op``; a loop around it takes other rows."""
     if REGISTERS not in op.attributes:
         return None
     count = rows_at_once(op, state.target, state.lanes)
+    lanes = lanes_of_rows(op, state.lanes)
     total = max(shape_of(each)[0] for each in op.init_args if is_vector(each.type))
     if count == total:
-        return Rows(0, count)
+        return Rows(0, count, lanes)
     around = Builder.before(op).for_loop(0, total, count)
     op.detach()
     around.body.block.add_ops([op, scf.YieldOp()])
-    return Rows(around.body.block.args[0], count)
+    return Rows(around.body.block.args[0], count, lanes)
 
 
 def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) -> Buffer:

@@ -226,11 +226,11 @@ class Evaluator:
             return self.block_row(where, at, row_of_block)
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         build = self.nest.at(row, col)
-        if inside or self._is_unmasked(tile, at, row):
+        if inside or self.is_unmasked(tile, at, row):
             type_ = row_type(element, lanes)
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
-        limit, mask = self.row_limit(matrix, row), self._lanes_inside(tile, at, row)
+        limit, mask = self.row_limit(matrix, row), self.lanes_inside(tile, at, row)
         if not matrix.is_contiguous():
             start = [build.index(row), build.index(col)]
             numbers = lane_numbers(build, lanes)
@@ -242,7 +242,7 @@ class Evaluator:
         indices = [build.index(row), build.index(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
 
-    def _is_unmasked(self, tile: TileAt, at: At, row: Index) -> bool:
+    def is_unmasked(self, tile: TileAt, at: At, row: Index) -> bool:
         """Whether a load from a row needs no mask; records the condition for that."""
         if self.is_within(tile, at):
             return True
@@ -294,7 +294,7 @@ class Evaluator:
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         build = self.nest.at(row, col)
         load = memref.LoadOp(matrix.memref, [build.index(row), build.index(col)])
-        if self._is_unmasked(tile, at, row):
+        if self.is_unmasked(tile, at, row):
             return build.insert(load)
         fits = [
             build.compare("ult", index, size)
@@ -341,7 +341,7 @@ class Evaluator:
             found = self.memo[key] = build.select(inside, matrix.cols, 0)
         return found
 
-    def _lanes_inside(self, tile: TileAt, at: At, row: Index) -> SSAValue:
+    def lanes_inside(self, tile: TileAt, at: At, row: Index) -> SSAValue:
         """Return a mask of the lanes whose elements exist.
 
         Rows of a few columns share what does not depend on the row.

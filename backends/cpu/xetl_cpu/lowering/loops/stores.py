@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.codegen.types import byte_width
@@ -41,11 +41,12 @@ from xetl_cpu.lowering.loops.chunks import (
     lies_inside,
     over_columns,
     put,
+    store_lanes,
     waits_for_memory,
     whole_steps,
 )
 from xetl_cpu.lowering.loops.evaluator import Evaluator
-from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, lane_numbers, no_loops
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, no_loops
 from xetl_cpu.lowering.loops.runs import ends_of_run, find_run, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (
     Buffer,
@@ -282,7 +283,7 @@ def _write_at(
             if ev.stop is not None:
                 stop = ev.stop
                 end = stop if one else ev.nest.places[1].minimum(end, stop)
-            _store_lanes(ev, value, each.to, at, end, each.first)
+            store_lanes(ev, value, each.to, at, end, each.first)
     return []
 
 
@@ -434,32 +435,6 @@ def _inside(
     return build.maximum(build.minus(0, offset), 0), upper
 
 
-def _store_lanes(
-    ev: Evaluator, value: SSAValue, tile: TileAt, at: At, end: Index, first: Index
-) -> None:
-    nest, build = ev.nest, ev.nest.places[2]
-    row, col = nest.plus(at.row, tile.row), nest.plus(at.col, tile.col)
-    indices = [build.index(row), build.index(col)]
-    is_inside = tile.non_negative or ev.inside is not None
-    all_lanes = ev.whole and is_inside and tile.matrix.is_contiguous()
-    if all_lanes or ev.is_within(tile, at):
-        build.add(vector.StoreOp(value, tile.matrix.memref, indices))
-        return
-    mask = lane_mask(build, build.minus(end, at.col), at.lanes)
-    if not (isinstance(first, int) and first == 0):
-        early = lane_mask(build, build.minus(first, at.col), at.lanes)
-        keep = build.insert(
-            arith.XoriOp(early, ev.constant(IntegerType(1), 1, at.lanes))
-        )
-        mask = build.both(mask, keep)
-    if tile.matrix.is_contiguous():
-        build.add(vector.MaskedstoreOp(tile.matrix.memref, indices, mask, value))
-    else:
-        numbers = lane_numbers(build, at.lanes)
-        scatter = vector.ScatterOp(tile.matrix.memref, indices, numbers, mask, value)
-        _store_of_any_stride(ev, tile, scatter)
-
-
 def store_scatter(state: State, op: StoreScatterOp) -> None:
     """Store each active lane at its own index."""
     tile = state.tiles[op.tile]
@@ -490,5 +465,4 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
     Chunks(state, op, (rows, end), body).emit()
 
 
-_store_of_any_stride = late("xetl_cpu.lowering.loops.strides", "store_of_any_stride")
 _strided_store = late("xetl_cpu.lowering.loops.strides", "strided_store")
