@@ -271,6 +271,69 @@ func.func @unknown_ranges(%M: memref<?xi1>) {
   return
 }
 
+// Places near a counter, in bounds that are as near to the end; the bounds of a loop may
+// be other counters, and a place may count down.
+// CHECK-LABEL: @known_neighbours
+// CHECK-NOT:   ult
+// CHECK:       return
+func.func @known_neighbours(%n: index, %M: memref<?xi1>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %end = arith.subi %n, %one : index
+  scf.for %i = %one to %end step %one {
+    %before = arith.subi %i, %one : index
+    %a = arith.cmpi ult, %before, %n : index
+    memref.store %a, %M[%zero] : memref<?xi1>
+    %behind = arith.addi %i, %one : index
+    %b = arith.cmpi ult, %behind, %n : index
+    memref.store %b, %M[%zero] : memref<?xi1>
+    scf.for %j = %behind to %n step %two {
+      %c = arith.cmpi ult, %j, %n : index
+      memref.store %c, %M[%zero] : memref<?xi1>
+      %apart = arith.subi %j, %i : index
+      %d = arith.cmpi ult, %apart, %n : index
+      memref.store %d, %M[%zero] : memref<?xi1>
+    }
+    %down = arith.subi %end, %i : index
+    %e = arith.cmpi ult, %down, %n : index
+    memref.store %e, %M[%zero] : memref<?xi1>
+  }
+  return
+}
+
+// One place further on, or before; of another end; of a counter times a counter.
+// CHECK-LABEL:   @unknown_neighbours
+// CHECK-COUNT-6: arith.cmpi ult
+// CHECK:         return
+func.func @unknown_neighbours(%n: index, %m: index, %M: memref<?xi1>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %end = arith.subi %n, %one : index
+  scf.for %i = %one to %end step %one {
+    %before = arith.subi %i, %two : index
+    %a = arith.cmpi ult, %before, %n : index
+    memref.store %a, %M[%zero] : memref<?xi1>
+    %behind = arith.addi %i, %two : index
+    %b = arith.cmpi ult, %behind, %n : index
+    memref.store %b, %M[%zero] : memref<?xi1>
+    %c = arith.cmpi ult, %i, %m : index
+    memref.store %c, %M[%zero] : memref<?xi1>
+    %down = arith.subi %one, %i : index
+    %d = arith.cmpi ult, %down, %n : index
+    memref.store %d, %M[%zero] : memref<?xi1>
+    scf.for %j = %m to %i step %one {
+      %e = arith.cmpi ult, %j, %n : index
+      memref.store %e, %M[%zero] : memref<?xi1>
+      %product = arith.muli %j, %i : index
+      %f = arith.cmpi ult, %product, %n : index
+      memref.store %f, %M[%zero] : memref<?xi1>
+    }
+  }
+  return
+}
+
 // Neither is known where the counter may be negative, or may reach another end; nor
 // where a condition says half of it, or the opposite.
 // CHECK-LABEL:   @unknown_bounds

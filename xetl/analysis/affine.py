@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from xetl.analysis.control_flow import sources
-from xetl.dialects.base import Index, constant_index
+from xetl.dialects.base import Index, around, constant_index
 from xetl.dialects.upstream import arith, gpu, index, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 
@@ -246,6 +246,41 @@ def constant_distance(value: Index, other: Index) -> int | None:
 def _constant_term(value: Index) -> Terms | None:
     number = constant_index(value)
     return None if number is None else {(): number}
+
+
+def counts_below(value: Index, end: Index) -> bool:
+    """Whether ``0 <= value < end`` in all trips of the loops whose counters it has."""
+    room = _added(_terms(end, _constant_term), _extreme(value, 1), -1)
+    if room.keys() != {()} or room[()] < 1:
+        return False
+    least = _extreme(value, -1)
+    return least.get((), 0) >= 0 if least.keys() <= {()} else is_non_negative(value)
+
+
+def _extreme(value: Index, sign: int) -> Terms:
+    """Return the largest number (``sign`` 1) or the least (-1) that counters give it.
+
+    Inner counters are replaced first: their bounds may depend on outer ones.
+    """
+    counters: dict[int, tuple[int, scf.ForOp]] = {}
+
+    def known(each: Index) -> Terms | None:
+        if isinstance(each, SSAValue) and isinstance(each.owner, _CASTS):
+            return {(id(each),): 1}  # from a type that may not hold its number
+        loop = each.owner.parent_op() if isinstance(each, BlockArgument) else None
+        if isinstance(loop, scf.ForOp) and loop.body.block.args[0] is each:
+            counters[id(each)] = len([*around(loop, Operation)]), loop
+        return _constant_term(each)
+
+    terms = _terms(value, known)
+    while here := [each for each in counters if (each,) in terms]:
+        counter = max(here, key=lambda each: counters[each][0])
+        loop, times = counters[counter][1], terms.pop((counter,))
+        bound = _terms(loop.lower_bound, known)
+        if times * sign > 0:
+            bound = _added(_terms(loop.upper_bound, known), {(): 1}, -1)
+        terms = _added(terms, {each: n * times for each, n in bound.items()}, 1)
+    return terms
 
 
 def _terms(

@@ -365,3 +365,30 @@ def products_until(A, B, C, last: int):
 def test_explain_says_that_a_loop_with_a_break_is_not_raised() -> None:
     said = str(products_until.explain("f32[M,K] f32[K,N] f32[M,N] i64", target="avx2"))
     assert "a loop that is `while` or has `break` or `return` is not raised" in said
+
+
+@xetile.kernel
+def neighbours(X, Y):
+    """Sums of neighbours, and of what is behind each place, without tests of bounds."""
+    for i in range(1, X.shape[0] - 1):
+        for j in range(1, X.shape[1] - 1):
+            Y[i, j] = X[i - 1, j] + X[i + 1, j] + X[i, j - 1] + X[i, j + 1]
+    for j in range(X.shape[1]):
+        for k in range(j + 1, X.shape[1]):
+            Y[0, j] = Y[0, j] + X[0, k] * X[0, k - j]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (2, 3), (3, 3), (5, 8)])
+def test_neighbours_of_counters(shape: tuple[int, int]) -> None:
+    x = small_integers(np.random.default_rng(3), *shape)
+    (_, y) = agree(neighbours, 1, x, np.zeros_like(x))
+    expected = np.zeros_like(x)
+    expected[1:-1, 1:-1] = x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
+    for j in range(shape[1] if shape[0] else 0):
+        expected[0, j] += x[0, j + 1 :] @ x[0, 1 : shape[1] - j]
+    same(y, expected)
+
+
+def test_neighbours_of_counters_have_no_tests_of_bounds() -> None:
+    text = neighbours.ir("loops", "f32[M,N] f32[M,N]", target="avx512")
+    assert 'bounds = "X", xetile.dim = 1' not in text

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.analysis.affine import counts_below
 from xetl.analysis.control_flow import is_known_below
 from xetl.analysis.ranges import Ranges
 from xetl.dialects import base
@@ -225,7 +226,10 @@ def fold_compare(op: arith.CmpiOp | index.CmpOp) -> Folded:
     compare = COMPARISONS[name[-2:]]
     if op.lhs is op.rhs:
         return make_splat(int(compare(0, 0)), op.result.type)
-    if name == "ult" and (is_known_below(op.lhs, op.rhs, op) or _is_inside(op)):
+    sides = op.lhs, op.rhs
+    if name == "ult" and (
+        is_known_below(*sides, op) or counts_below(*sides) or _is_inside(op)
+    ):
         return make_splat(1, op.result.type)
     left, right = integer_of(op.lhs), integer_of(op.rhs)
     if left is None or right is None:
