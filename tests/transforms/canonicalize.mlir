@@ -188,6 +188,28 @@ func.func @rounded_later(%x: f32, %h: f16) -> (f32, f32, f16) {
   return %r, %t, %w : f32, f32, f16
 }
 
+// The least of an f32 and another is found in f32; of two others it is not.
+// CHECK-LABEL: @least
+// CHECK-NEXT:  %[[S:.*]] = arith.addf %x, %y : f32
+// CHECK-NEXT:  %[[M:.*]] = arith.minnumf %x, %[[S]] : f32
+// CHECK-NEXT:  %[[W:.*]] = arith.truncf %w : f64 to f32
+// CHECK-NEXT:  %[[L:.*]] = arith.maximumf %[[W]], %x : f32
+// CHECK-NEXT:  %[[N:.*]] = arith.minimumf %w, %v : f64
+// CHECK-NEXT:  %[[T:.*]] = arith.truncf %[[N]] : f64 to f32
+// CHECK-NEXT:  return %[[M]], %[[L]], %[[T]] : f32, f32, f32
+func.func @least(%x: f32, %y: f32, %w: f64, %v: f64) -> (f32, f32, f32) {
+  %a = arith.extf %x : f32 to f64
+  %b = arith.extf %y : f32 to f64
+  %s = arith.addf %a, %b : f64
+  %m = arith.minnumf %a, %s : f64
+  %r = arith.truncf %m : f64 to f32
+  %l = arith.maximumf %w, %a : f64
+  %q = arith.truncf %l : f64 to f32
+  %n = arith.minimumf %w, %v : f64
+  %t = arith.truncf %n : f64 to f32
+  return %r, %q, %t : f32, f32, f32
+}
+
 // What is chosen has been narrow, and is again; a tenth is no f16.
 // CHECK-LABEL: @chosen
 // CHECK-NEXT:  %[[A:.*]] = arith.extf %x : f16 to f32

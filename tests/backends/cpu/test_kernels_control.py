@@ -392,3 +392,22 @@ def test_neighbours_of_counters(shape: tuple[int, int]) -> None:
 def test_neighbours_of_counters_have_no_tests_of_bounds() -> None:
     text = neighbours.ir("loops", "f32[M,N] f32[M,N]", target="avx512")
     assert 'bounds = "X", xetile.dim = 1' not in text
+
+
+@xetile.kernel
+def least(X, V, Y):
+    """Found in f32, though numbers of the language are f64."""
+    for i in range(X.shape[0]):
+        Y[i] = max(V[i], min(X[i], V[i] * V[i]))
+
+
+def test_the_least_is_rounded_as_in_f64() -> None:
+    x = np.array([3, 1e30, -1e30, 0.1, 1e-40, 7, np.inf], np.float32)
+    v = np.array([0.1, 1e30, 1e25, 1 / 3, 1e-30, -9, -np.inf], np.float32)
+    (_, _, y) = agree(least, 1, x, v, np.zeros_like(x))
+    wide, other = x.astype(np.float64), v.astype(np.float64)
+    expected = np.maximum(other, np.minimum(wide, other * other))
+    with np.errstate(over="ignore"):
+        same(y, expected.astype(np.float32))
+    text = least.ir("loops", "f32[N] f32[N] f32[N]", target="avx512")
+    assert "f64" not in text

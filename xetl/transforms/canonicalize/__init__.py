@@ -3,8 +3,8 @@
 *What*: fold constants in integer arithmetic, comparisons and casts; fold select and if
 on constants, casts to the same type, and sizes and strides that a type states; remove
 loops that do not run, a barrier right after another one, and dead code; compute in f32
-the f64 sums and products of f32 values that are rounded to f32 again; compute in the
-narrow type a select of floats that are widened first and narrowed again.
+the f64 sums, products and extremes of f32 values that are rounded to f32 again; compute
+in the narrow type a select of floats that are widened first and narrowed again.
 *Why*: the front end and the lowerings write the plain form, and this pass simplifies
 it. One forward sweep folds chains, as operands come before their users.
 *Left alone*: stores, prefetches, other barriers, other float arithmetic (the program
@@ -25,7 +25,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.analysis.memory import is_dead, is_second_barrier
 from xetl.dialects.base import element_type
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.ir.builder import Pass, move_before
+from xetl.ir.builder import Builder, Pass, move_before
 from xetl.transforms.canonicalize import folding
 
 FOLDS = {**folding.ARITHMETIC_FOLDS, **folding.SHAPE_FOLDS}
@@ -91,7 +91,9 @@ def _narrow(op: Operation) -> bool:
 
     A select in a wide type, of narrow values, becomes one in the narrow type (any
     type). The results are the same: f64 has more than twice the bits of f32. Source:
-    Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995.
+    Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995. The
+    least or largest of an f32 value and any other is found in f32, because rounding
+    keeps the order of numbers.
     """
     wide = op.operands[0].owner if isinstance(op, arith.TruncfOp) else None
     if not isinstance(wide, _NARROWED) or "map" in {*op.attributes, *wide.attributes}:
@@ -102,8 +104,11 @@ def _narrow(op: Operation) -> bool:
         return False
     *condition, left, right = wide.operands
     sides = [folding.narrower(each, result.type) for each in (left, right)]
-    if None in sides:
+    if None in sides and (sides == [None, None] or not isinstance(wide, _ORDERED)):
         return False
+    for n, each in enumerate((left, right)):
+        if sides[n] is None:
+            sides[n] = Builder.before(op).insert(arith.TruncfOp(each, result.type))
     given = [
         _materialize(each, result, op) if isinstance(each, Attribute) else each
         for each in sides
@@ -114,7 +119,8 @@ def _narrow(op: Operation) -> bool:
     return True
 
 
-_NARROWED = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.SelectOp)
+_ORDERED = (arith.MinimumfOp, arith.MaximumfOp, arith.MinnumfOp, arith.MaxnumfOp)
+_NARROWED = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.SelectOp, *_ORDERED)
 """Quotients are not listed: f32 division on GPUs may be wrong in the last bits."""
 
 
