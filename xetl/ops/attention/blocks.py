@@ -9,7 +9,7 @@ from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.calling.declarations import SUMS, Operand
 from xetl.ops.calling.views import array_of, size_of
-from xetl.ops.products.plans import STREAMED, smallest
+from xetl.ops.products.plans import ENOUGH, STREAMED, smallest
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
@@ -88,6 +88,19 @@ def blocks_of(
         return block, _cheapest(_KEYS_TILED if rows else _KEYS, keys)
     wide = rows and columns > _CAUSAL_KEYS[-2]
     return block, _cheapest(_CAUSAL_KEYS if wide else _CAUSAL_KEYS[:-1], keys)
+
+
+def are_merged(operands: Sequence[Operand], matrices: int) -> bool:
+    """Whether heads with the same keys become the rows of one matrix.
+
+    On a GPU they do not: a few programs leave most of its cores without work.
+
+    Args:
+        operands: query, key, value.
+        matrices: the number of matrices, which are programs if they have few rows.
+    """
+    backend = choose_backend(values=[array_of(x) for x in operands])
+    return matrices >= ENOUGH and backend.name != DEVICE_BACKEND
 
 
 def gradient_blocks(

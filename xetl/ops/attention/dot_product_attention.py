@@ -14,6 +14,7 @@ from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.attention.backward_kernel import attention_backward
 from xetl.ops.attention.blocks import (
+    are_merged,
     blocks_of,
     gradient_blocks,
     multiplied_as,
@@ -39,7 +40,6 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import array_of, size_of
 from xetl.ops.dropouts import new_seed
-from xetl.ops.products.plans import ENOUGH
 
 _NAME = "scaled_dot_product_attention"
 
@@ -235,11 +235,12 @@ def scaled_dot_product_attention(
         _check_mask(mask, dtype, (*result_shape[:-1], k.shape[-2]))
 
     def steps(made: Any) -> Any:
-        s, t = q.shape[-2], k.shape[-2]
-        # Heads with the same keys are rows of one matrix if each has one query.
-        is_alike = s == 1 and left is None and right is None and not dropout_p
-        merged = is_alike and size_of(result_shape[:-2]) >= groups * ENOUGH
-        s *= groups if merged else 1
+        is_masked, sums = left is not None or right is not None, SUMS[dtype]
+        # If each head has one query, those of a group can be rows of one matrix.
+        is_alike = q.shape[-2] == 1 and not is_masked and not dropout_p
+        matrices = size_of(result_shape[:-2]) // groups
+        merged = is_alike and are_merged((q, k, v), matrices)
+        s, t = q.shape[-2] * (groups if merged else 1), k.shape[-2]
         aligned = [q, k, v, *made]
         seen = [_split_heads(x, groups, merged=merged)[1] for x in aligned]
         if mask is not None:
@@ -249,7 +250,6 @@ def scaled_dot_product_attention(
         chained: list[View | None] = [chain(a, b) for a, b in zip(seen, found.views)]
         if mask is None:
             chained.insert(3, None)
-        is_masked, sums = left is not None or right is not None, SUMS[dtype]
         block, columns = blocks_of((q, k, v), (s, t), is_masked=is_masked)
         number = 1 / sqrt(q.shape[-1]) if scale is None else scale
         rest = (number < 0, sums, block, columns, q.shape[-1], v.shape[-1])

@@ -13,7 +13,7 @@ from typing import Any
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i32
 from xetl.language.ops import cdiv
-from xetl.ops.attention.blocks import blocks_of, multiplied_as
+from xetl.ops.attention.blocks import are_merged, blocks_of, multiplied_as
 from xetl.ops.attention.dot_product_attention import (
     attention_gradients,
     factors_of,
@@ -35,7 +35,6 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import floats
-from xetl.ops.products.plans import ENOUGH
 
 _PAGE = 16
 """The number of keys of a page is a multiple of this."""
@@ -99,23 +98,22 @@ def _attention(
     q, k, v = (x for x in operands[:3] if x is not None)
     heads, d = q.shape[-2:]
     share = heads // k.shape[-2]
-    by_heads: View = _heads_first
-    is_last = operands[3] is not None and queries == 1 and window[0] is None
-    if is_last and batch * heads >= share * ENOUGH:
-        # It sees all keys, so heads with the same keys are rows of one matrix.
-        merged = batch, heads // share, share
-        by_heads = lambda x: x.reshape(*merged, x.shape[-1])
-        (_, heads, queries), share, window = merged, 1, (None, None)
+    sees_all = operands[3] is not None and queries == 1 and window[0] is None
     spec = result((*q.shape[:-1], v.shape[-1]), q.dtype)
 
     def steps(made: Sequence[Operand]) -> list[Step]:
-        rows, block = blocks_of((q, k, v), (queries, keys), is_masked=True)
+        by_heads: View = _heads_first
+        matrices, rows, how = heads, queries, (share, *window)
+        if sees_all and are_merged((q, k, v), batch * heads // share):
+            matrices, rows, how = heads // share, share, (1, None, None)
+            by_heads = lambda x: x.reshape(batch, matrices, rows, x.shape[-1])
+        each, block = blocks_of((q, k, v), (rows, keys), is_masked=True)
         block = gcd(block, page or block)
         number = 1 / sqrt(d) if scale is None else scale
-        constants = (heads, share, *window, number < 0, SUMS[q.dtype])
+        constants = (matrices, *how, number < 0, SUMS[q.dtype])
         seen = (by_heads, *views, None, by_heads, *[None] * 5)
-        grid = (cdiv(queries, rows), batch * heads, 1)
-        tile = (rows, block, d, v.shape[-1], multiplied_as((q, k, v), rows))
+        grid = (cdiv(rows, each), batch * matrices, 1)
+        tile = (each, block, d, v.shape[-1], multiplied_as((q, k, v), each))
         launch = Launch(attention, seen, (), grid, (*constants, *tile))
         given = (q, k, v, None, *made, None, *operands[3:])
         return [Step(launch, given, (*factors_of(number), 0.0))]
