@@ -214,11 +214,16 @@ def _round_to_odd(em: Emitter, value: types.Value) -> types.Value:
     return b.bitcast(odd, near.type)
 
 
+ROUNDED = "xetl.rounded"
+"""Marks an operation whose result is rounded, also if it could be part of an fma."""
+
+
 def _float(name: str) -> Emit:
     def emit(em: Emitter, op: Operation) -> None:
         type_ = op.results[0].type
         # A rounded f16 operation must not melt into its neighbour.
-        flags = () if types.is_narrow_float(type_) else ("contract",)
+        is_rounded = types.is_narrow_float(type_) or ROUNDED in op.attributes
+        flags = () if is_rounded else ("contract",)
 
         def compute(*args: types.Value) -> types.Value:
             return getattr(em.builder, name)(*args, flags=flags)

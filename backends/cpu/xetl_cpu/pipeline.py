@@ -155,6 +155,7 @@ def passes(target: str) -> list[ModulePass]:
         FuseRowLoopsPass(),
         WidenProgramsPass(),
         PrefetchRowsPass(target),
+        _later("vectorize-element-loops", having(memref.StoreOp), (target,)),
         SplitRowLoopsPass(),
         *_calls(target),
         CanonicalizePass(),

@@ -40,6 +40,7 @@ from xetl.dialects.upstream import arith, scf
 from xetl.ir.builder import Builder, Pass
 from xetl_cpu.lowering.hoist_launch_invariants import hoist_scalars
 from xetl_cpu.lowering.tiles import is_non_negative
+from xetl_cpu.lowering.vectorize_element_loops import BY_ELEMENTS
 from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
 
 _TESTS = ("slt", "ult")
@@ -49,7 +50,8 @@ class SplitRowLoopsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         for loop in operations_in(op, scf.ForOp):
             step = constant_index(loop.step)
-            if step is None or loop.init_args or IS_PROGRAMS in loop.attributes:
+            is_marked = {IS_PROGRAMS, BY_ELEMENTS} & loop.attributes.keys()
+            if step is None or loop.init_args or is_marked:
                 continue
             groups = dict[object, list[_Test]]()
             for test in _tests_of(loop, loop.body.block.args[0]):

@@ -11,6 +11,9 @@
       }
     }
 
+Programs of a few elements, without vectors and loops, become iterations of a loop too,
+which `vectorize-element-loops` then looks at.
+
 Why: the author of a kernel chooses tiles that are handy, not tiles that suit memory. A
 tile of 64 x 64 of a large matrix touches 64 pages for 256 bytes of each; rows that are
 a power of two apart evict one another from the caches before they are used up (4096 x
@@ -24,10 +27,10 @@ row; rows whose bounds depend on the fastest number.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.analysis.memory import is_pure
-from xetl.dialects.base import operations_in
+from xetl.dialects.base import is_number, operations_in
 from xetl.dialects.upstream import memref, scf
 from xetl.ir.builder import Builder, Pass, move_to_end
 from xetl.transforms.diagnostics import remark
@@ -42,19 +45,24 @@ IS_PROGRAMS = "xetl.programs"
 """Marks the loop over merged programs: their count is known only at run time."""
 
 
+_OF_ELEMENTS = (memref.LoadOp, memref.StoreOp, scf.IfOp, scf.YieldOp, scf.ReduceOp)
+
+
 class WidenProgramsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         for loop in operations_in(op, scf.ParallelOp):
             axis = order_of(loop)[0]
             rows = _loop_over_rows(loop)
             if rows is None:
+                if _is_of_elements(loop):
+                    _widen(loop, axis, loop.body.block, [])
                 continue
             number = loop.body.block.args[axis]
             moved = dependents(loop, {number})
             if rows in moved and _bounds_are_free(rows, number, moved):
                 moved.remove(rows)
                 remark(rows, "programs", "neighbours run as one, row by row")
-                _widen(loop, axis, rows, moved)
+                _widen(loop, axis, rows.body.block, moved)
 
 
 def _loop_over_rows(loop: scf.ParallelOp) -> scf.ForOp | None:
@@ -78,9 +86,23 @@ def _bounds_are_free(rows: scf.ForOp, number: SSAValue, moved: list[Operation]) 
     return not any(each is number or each.owner in moved for each in bounds)
 
 
+def _is_of_elements(loop: scf.ParallelOp) -> bool:
+    """Whether programs load, compute and store elements, and do nothing else."""
+    ops = [*operations_in(loop.body, Operation)]
+    is_known = all(
+        isinstance(op, _OF_ELEMENTS) or (is_pure(op) and _are_numbers(op)) for op in ops
+    )
+    return is_known and any(isinstance(op, memref.StoreOp) for op in ops)
+
+
+def _are_numbers(op: Operation) -> bool:
+    return all(is_number(each.type) for each in op.results)
+
+
 def _widen(
-    loop: scf.ParallelOp, axis: int, rows: scf.ForOp, moved: list[Operation]
+    loop: scf.ParallelOp, axis: int, block: Block, moved: list[Operation]
 ) -> None:
+    """Put the operations of a block, and ``moved``, into a loop over programs."""
     b = Builder.before(loop)
     extents = list(loop.upper_bounds)
     programs = b.product(extents)
@@ -90,9 +112,10 @@ def _widen(
     some = b.maximum(b.minimum(b.divided(programs, tasks), extents[axis]), 1)
     loop.operands[len(extents) + axis] = b.index(b.ceil_divided(extents[axis], some))
 
-    number, block = loop.body.block.args[axis], rows.body.block
-    inside = [op for op in block.ops if not isinstance(op, scf.YieldOp)]
-    b = Builder.before(rows)
+    number = loop.body.block.args[axis]
+    inside = [op for op in block.ops if not isinstance(op, scf.YieldOp | scf.ReduceOp)]
+    rows = block.parent_op()
+    b = Builder.before(inside[0] if rows is loop or rows is None else rows)
     first = b.times(number, some)
     end = b.minimum(b.plus(first, some), extents[axis])
     programs_loop = Builder.before(inside[0]).for_loop(first, end, 1)

@@ -63,3 +63,19 @@ func.func @keeps_memory(%m: index, %n: index, %x: f32, %Y: memref<?x?xf32, strid
   }
   func.return
 }
+
+// Programs of one element become a loop over elements.
+// CHECK-LABEL: @of_elements
+// CHECK:       scf.parallel (%[[N:.*]]) =
+// CHECK:         scf.for %[[I:.*]] =
+// CHECK:           memref.store %x, %Y[%[[I]]]
+// CHECK:         } {xetl.programs}
+func.func @of_elements(%n: index, %x: f32, %Y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %x, %Y[%i] : memref<?xf32>
+    scf.reduce
+  } {xetl.order = array<i64: 0>}
+  func.return
+}
