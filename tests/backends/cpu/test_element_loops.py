@@ -117,7 +117,7 @@ def reads_rows_above(A, B, rows, cols):
 @xetile.kernel
 def a_program_each(A, B, rows, cols):
     i, j = xetile.program_id(1), xetile.program_id(0) - 1
-    if 0 < j and j < cols - 1:
+    if j > 0 and j < cols - 1:
         B[i, j] = 0.3 * (A[i - 1, j] + A[i, j + 1]) + (B[i, j] if j > i else j)
 
 
