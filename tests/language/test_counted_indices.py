@@ -107,3 +107,76 @@ def test_interpret_still_reports_a_scalar_that_is_outside() -> None:
     outside.interpret(x, y, 1, grid=1)  # columns may cross the edge, as a tile may
     with pytest.raises(CheckError, match="index 2 is outside"):
         outside.interpret(x, y, 2, grid=1)
+
+
+@xetile.kernel
+def beside(X, Y, N: constexpr):
+    """Sums of what is before and behind, in a row and in a column."""
+    i, j = xetile.arange(N)[:, None], xetile.arange(1, N + 1)[None, :]
+    Y[0, i, j] = X[0, i - 1, j] + X[0, i + 1, j] + X[0, i, j - 1] + X[0, i, 1 + j]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "xegpu"])
+def test_constants_beside_counted_indices(backend: str) -> None:
+    x = rng.integers(1, 9, (2, 8, 9)).astype(np.float32)
+    y = np.zeros((1, 8, 9), np.float32)
+    beside[1](x, y, 8, backend=backend)
+    wide = np.pad(x[0], 1)
+    sums = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
+    assert np.array_equal(y[0, :, 1:], sums[:, 1:])
+    assert not y[0, :, 0].any()
+    text = beside.ir("xetile", x, y, 8)
+    assert text.count("load_tile") == 4
+    assert "gather" not in text
+
+
+@xetile.kernel
+def rows_of(X, M, Y, Z, first: int, row: int, N: constexpr):
+    """Write a part of a line, and one of a row and of a column of a matrix."""
+    i = first + xetile.arange(N)
+    Y[i] = X[i] + 1
+    Z[row, i] = M[row, i] + X[i - 3] - M[i[None, :], row].reshape(N)
+    Z[i, row] = X[2 + i]
+
+
+@pytest.mark.parametrize("first", [0, 5, -7, 30, 99])
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("backend", ["cpu", "reference", "xegpu"])
+def test_lines_and_rows(first: int, step: int, backend: str) -> None:
+    """A vector of indices of a line, or beside a number, is a tile, too."""
+    x = rng.integers(1, 9, 40).astype(np.float32)[::step]
+    m = rng.integers(1, 9, (40, 40)).astype(np.float32)[:, ::step]
+    m = m[: len(x), : len(x)]
+    y, z = np.zeros_like(x), np.zeros(m.shape, np.float32)
+    rows_of[1](x, m, y, z, first, 3, 32, backend=backend)
+    n = len(x)
+    padded, square = np.zeros(n + 200, np.float32), np.zeros((n, n + 200), np.float32)
+    padded[100 : 100 + n], square[:, 100 : 100 + n] = x, m
+    wanted_y, wanted_z = np.zeros_like(y), np.zeros_like(z)
+    for i in range(max(first, 0), min(first + 32, n)):
+        wanted_y[i] = x[i] + 1
+        wanted_z[3, i] = m[3, i] + padded[97 + i] - m[i, 3]
+    for i in range(max(first, 0), min(first + 32, n)):
+        wanted_z[i, 3] = padded[102 + i]
+    assert np.array_equal(y, wanted_y)
+    assert np.array_equal(z, wanted_z)
+    text = rows_of.ir("xetile", x, m, y, z, first, 3, 32)
+    assert "gather" not in text
+    assert "scatter" not in text
+
+
+@pytest.mark.parametrize(("first", "outside"), [(0, None), (9, 40), (-1, -1)])
+def test_interpret_reports_a_line_that_exceeds_its_array(
+    first: int, outside: int | None
+) -> None:
+    x, m = np.zeros(40, np.float32), np.zeros((40, 40), np.float32)
+
+    @xetile.kernel
+    def line(X, Y, first: int):
+        Y[0, xetile.arange(32)] = X[first + xetile.arange(32)]
+
+    if outside is None:
+        line.interpret(x, m, first, grid=1)
+        return
+    with pytest.raises(CheckError, match=f"index {outside} is outside of `X`"):
+        line.interpret(x, m, first, grid=1)

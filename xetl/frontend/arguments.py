@@ -264,6 +264,10 @@ def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:
 
 _LOAD = "load it first: xetile.load_tile(...)"
 _TILE = "make a tile of it: xetile.init_tile(array, offsets, shape)"
+_ELEMENTS = (
+    "load its elements: `X[i]`, `i` a vector such as xetile.arange(n), or"
+    " xetile.load_tile(xetile.init_tile(X, offsets, shape))"
+)
 _PROPERTIES = "of an array `X is None`, `X.dtype` and `X.ndim` are known when compiling"
 _NO_TUPLE = "pass vectors one by one; xetile.arange makes a vector of numbers"
 
@@ -292,6 +296,7 @@ def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
         advice = _LOAD
     elif isinstance(arg.value, types.Array):
         advice = _PROPERTIES if "constant" in wanted else _TILE
+        advice = _ELEMENTS if "vector" in wanted else advice
     elif types.items_of(arg.value) is not None and wanted == "a vector":
         advice = _NO_TUPLE
     elif isinstance(arg.value, types.Vector) and "tile" in wanted:

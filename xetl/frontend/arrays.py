@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.frontend import arithmetic, casts
@@ -18,6 +18,7 @@ from xetl.frontend.types import (
     Extent,
     Scalar,
     Value,
+    Vector,
     describe,
     is_scalar,
     scalar_kind,
@@ -85,13 +86,13 @@ def index_array(
 def _check_indices(ctx: Context, array: Array, indices: Sequence[Arg]) -> None:
     for arg in indices:
         if not is_scalar(arg.value) or scalar_kind(arg.value) != "int":
-            raise ctx.error(
-                "X0305",
-                f"an index of `{array.name}` must be an int",
-                arg.node,
-                label=f"is {describe(arg.value)}",
-                help="tiles reach memory: xetile.init_tile(array, offsets, shape)",
-            )
+            problem = f"an index of `{array.name}` must be an int"
+            help_ = "tiles reach memory: xetile.init_tile(array, offsets, shape)"
+            if isinstance(arg.value, Vector):
+                help_ = "beside vectors of indices there are no slices: give a vector"
+                help_ += " or a number for each dim, `X[i[:, None], j[None, :]]`"
+            label = f"is {describe(arg.value)}"
+            raise ctx.error("X0305", problem, arg.node, label=label, help=help_)
     check_count(ctx, array, len(indices))
 
 
@@ -150,10 +151,13 @@ def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
         )
 
 
-def mark_bounds(compared: arith.CmpiOp, array: Array, dim: int) -> None:
-    """Mark a comparison as a check of an index: `interpret` reports it if it fails."""
-    compared.attributes["xetile.bounds"] = builtin.StringAttr(array.name)
-    compared.attributes["xetile.dim"] = builtin.IntegerAttr.from_index_int_value(dim)
+def mark_bounds(op: Operation, array: Array, dim: int) -> None:
+    """Mark a comparison, or a tile, as a check of an index: `interpret` reports it.
+
+    It does so if the comparison fails, or the tile exceeds the array.
+    """
+    op.attributes["xetile.bounds"] = builtin.StringAttr(array.name)
+    op.attributes["xetile.dim"] = builtin.IntegerAttr.from_index_int_value(dim)
 
 
 def _inside(ctx: Context, array: Array, indices: Mapping[int, Value]) -> SSAValue:

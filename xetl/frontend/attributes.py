@@ -217,7 +217,14 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
             owner, place = shape_cast(ctx, cast("Vector", line), rank_kept), 0
         parts.append(range(place, place + 1))
     result: Shape = (*shape, *rest)
-    if len(result) not in (1, 2):
+    if len(result) > 2:
+        problem = (
+            f"`[{ctx.frame.text(node.slice)}]` makes a vector of rank {len(result)}"
+        )
+        help_ = "a vector has rank 1 or 2: write a loop over the third dim"
+        label = f"is {describe(owner)}"
+        raise ctx.error("X0407", problem, label=label, help=help_)
+    if not result:
         raise _bad_vector_index(ctx, owner, node)
     return shape_cast(ctx, _sliced(ctx, owner, parts), result)
 

@@ -139,7 +139,8 @@ def _init_tile(call: Call) -> types.Tile:
     if indices is not None and call.value("shape") is None:
         return _scatter_tile(call, indices)
     if call.value("shape") is None:
-        help_ = "only a scatter tile, made with a vector of indices, needs none"
+        help_ = "only a scatter tile, made with a vector of indices, needs none; the"
+        help_ += " shape of one element is `(1,)`"
         raise call.error("X0204", "`init_tile` misses its argument `shape`", help=help_)
     base, dtype, space = _block_base(call)
     shape = call.shape("shape")

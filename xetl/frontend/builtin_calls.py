@@ -103,7 +103,7 @@ def _len(ctx: Context, given: Given, node: ast.Call) -> types.Value:
     items = types.items_of(arg.value)
     if items is not None:
         return len(items)
-    if isinstance(arg.value, str | range):
+    if isinstance(arg.value, str | bytes | range):
         return len(arg.value)
     raise wrong_kind(ctx, "the argument of `len`", "an array or a tuple", arg)
 
@@ -254,6 +254,7 @@ BUILTINS: dict[Callable[..., Any], BuiltinHandler] = {
     reversed: _over_sequences(reversed),
     isinstance: _isinstance,
     str: _on_constants(str),
+    ord: _on_constants(ord),
     tuple: _on_constants(tuple),
     divmod: _by_operators(divmod, operators.FLOORDIV, operators.MOD),
     pow: _by_operators(pow, operators.POW),

@@ -272,6 +272,14 @@ def _change(ctx: Context, name: str, first: Binding, last: Binding) -> CompileEr
     unrolled = "in a loop, unless xetile.static_range unrolls it"
     if (before, now) == ("an int", "a float"):
         advice = f"start with a float: `{name} = 0.0`"
+    elif isinstance(last.value, Vector) and is_scalar(first.value):
+        number = first.value if is_number(first.value) else name
+        made = f"xetile.full({last.value.shape}, {number}, xetile.{last.value.dtype})"
+        advice = f"start with a vector: `{name} = {made}`"
+    elif isinstance(last.value, Vector) and isinstance(first.value, Vector):
+        if first.value.shape == last.value.shape:
+            advice = f"start with {last.value.dtype}, or convert what is added with"
+            advice += f" `.to(xetile.{first.value.dtype})`"
     elif first.value is None:
         advice = f"start with a value: `{name} = xetile.zeros(shape, dtype)`, say"
     elif not (can_cross(first.value) and can_cross(last.value)):

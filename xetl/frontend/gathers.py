@@ -91,14 +91,13 @@ def _tile_of(ctx: Context, array: Array, indices: Sequence[Arg]) -> Tile | None:
 
     They are one if a row of indices counts up, ``X[b, r, arange(N)]``, or a column and
     a row do, ``X[b, r + arange(M)[:, None], arange(N)[None, :]]``; the other indices
-    are scalars. So products and block messages see what they see of `init_tile`. Of a
-    matrix, a row of indices is as good as a tile.
+    are scalars. So products and block messages see what they see of `init_tile`.
     """
     check_indices(ctx, indices)
     shape = shape_of_indices(ctx, indices)
     given = [arg.value for arg in indices if isinstance(arg.value, Vector)]
     shapes, row, column = [each.shape for each in given], (1, shape[-1]), (shape[0], 1)
-    is_row = shape in ((shape[-1],), row) and shapes == [shape] and array.rank > 2
+    is_row = shape in ((shape[-1],), row) and shapes == [shape]
     is_matrix = shapes in ([column, row], [row, column])
     if len(indices) != array.rank or not (is_row or is_matrix):
         return None
@@ -120,6 +119,8 @@ def _tile_of(ctx: Context, array: Array, indices: Sequence[Arg]) -> Tile | None:
     how = xetile.TileAttr(order=order, memory_space=space_of(array))
     type_ = xetile.TileType(matrix_shape(shape), element_type(array.dtype), how)
     op = xetile.InitTileOp(base.source, offsets, type_, base.sizes, base.strides)
+    if len(indices) == 1:
+        mark_bounds(op, array, 0)
     return Tile(ctx.emit(op), shape, array.dtype)
 
 
@@ -180,6 +181,8 @@ def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
             found = value.dtype if isinstance(value, Vector) else describe(value)
             problem = f"indices must be integers, not {found}"
             help_ = "convert with `.to(xetile.i64)`"
+            if value is ...:
+                help_ = "write an index for each dim: a number or a vector"
             if isinstance(value, Vector) and value.dtype.is_bool:
                 help_ = (
                     "choose with xetile.where, or pass the mask to xetile.load_gather"

@@ -111,5 +111,7 @@ def _number(value: SSAValue) -> Extent | None:
         return op.source
     if isinstance(op, vector.ShapeCastOp):
         return _number(op.operands[0])
+    if isinstance(op, arith.IndexCastOp):  # of a constant: scalars are cast as such
+        op = op.operands[0].owner
     number = splat_value(op.value) if isinstance(op, arith.ConstantOp) else None
     return None if number is None else int(number)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 INSTEAD: dict[str, str] = {
     # The same operation under another name.
-    **dict.fromkeys(("load", "take"), "load_tile, or load_gather by indices"),
-    **dict.fromkeys(("store", "scatter"), "store_tile, or store_scatter by indices"),
+    **dict.fromkeys(("load", "take"), "load_tile, or `X[i]`, 0 where `i` is outside"),
+    **dict.fromkeys(
+        ("store", "scatter"), "store_tile, or `X[i] = v`, which stores inside only"
+    ),
     **dict.fromkeys(("dot", "matmul", "mm", "bmm", "einsum"), "tile_mma, or `a @ b`"),
     **dict.fromkeys(("trans", "transpose", "permute"), "tile_transpose, or `.T`"),
     **dict.fromkeys(("broadcast_to", "expand"), "tile_broadcast"),
@@ -40,11 +42,6 @@ INSTEAD: dict[str, str] = {
     ),
     **dict.fromkeys(("debug_barrier", "syncthreads"), "barrier"),
     "clip": "clamp",
-    **dict.fromkeys(
-        ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or"),
-        "atomic_rmw_tile",
-    ),
-    **dict.fromkeys(("atomic_xor", "atomic_xchg", "atomic_sub"), "atomic_rmw_tile"),
     **dict.fromkeys(("masked_fill", "select"), "where"),
     **dict.fromkeys(("block_id", "blockIdx"), "program_id"),
     "print": "device_print",
@@ -53,6 +50,12 @@ INSTEAD: dict[str, str] = {
 """For each name, the operation of the language that does the same."""
 
 MISSING: dict[str, str] = {
+    **{
+        f"atomic_{kind}": f'write `xetile.atomic_rmw_tile("{kind}", v, tile)`'
+        ", `tile` made by xetile.init_tile(X, [i])"
+        for kind in ("add", "max", "min", "and", "or", "xor", "xchg")
+    },
+    "atomic_sub": 'write `xetile.atomic_rmw_tile("add", -v, tile)`',
     "unique": "sort, and compare neighbours",
     **dict.fromkeys(
         ("empty", "empty_like"), "use xetile.zeros, or xetile.slm for shared memory"
@@ -93,6 +96,10 @@ MISSING: dict[str, str] = {
     ),
     **dict.fromkeys(("expand_dims", "unsqueeze"), "write `v[:, None]` or `v[None, :]`"),
     "squeeze": "write `xetile.reshape(v, (n,))`, or reduce with keepdims=False",
+    **dict.fromkeys(
+        ("prange", "grid", "get_global_id"),
+        "the programs of a grid run at once: xetile.program_id(0) is the number of one",
+    ),
     "range": "write `range(...)`, or xetile.static_range(...) to unroll",
     **dict.fromkeys(
         ("math", "libdevice", "extra"), "xetile has the functions: xetile.exp, say"
@@ -124,12 +131,17 @@ PARAMETERS: dict[str, str] = {
     **dict.fromkeys(("dim", "dims"), "axis"),
     "combine_fn": "combine",
     "input": "v",
+    "input_precision": "precision",
+    "allow_tf32": 'write `precision="tf32"`; without it, f32 is IEEE',
+    "out_dtype": "leave it out, and convert the result with `.to(dtype)`",
 }
 """For each name of a parameter in other languages, our parameter or what to do."""
 
 MODULES: dict[str, str] = {
     **dict.fromkeys(("tl", "triton"), "the language is `from xetl import xetile`"),
     **dict.fromkeys(("np", "numpy"), "`import numpy` at the top of the module"),
+    "cuda": "the language is `from xetl import xetile`; a program of the grid has the "
+    "number xetile.program_id(0), and computes a vector, not one element",
     "xt": "the language is `from xetl import xetile`",
 }
 """For each name of a module that was not imported, what to import."""

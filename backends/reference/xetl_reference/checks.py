@@ -32,6 +32,7 @@ from xetl_reference.shadow import (
     lanes_of,
     offsets_of,
 )
+from xetl_reference.tiles import Tile
 
 OOB, UNINIT, RACE = "oob", "uninit", "race"
 
@@ -307,7 +308,7 @@ def _at(
 
 
 def _marked(plan: Plan, op: Any, step: Step) -> Step:
-    """Check that a comparison that the front end has marked is true."""
+    """Check a comparison, or a tile of a line, that the front end has marked."""
     report = findings.marked(op)
     if report is None:
         return step
@@ -315,7 +316,13 @@ def _marked(plan: Plan, op: Any, step: Step) -> Step:
 
     def run(frame: Frame) -> None:
         step(frame)
-        if not frame[result]:
+        made = frame[result]
+        if isinstance(made, Tile):
+            size = made.sizes[1]
+            for index in (made.column, made.column + op.result.type.shape[1] - 1):
+                if not 0 <= index < size:
+                    raise report(frame[RUN].who, index, size)
+        elif not made:
             raise report(frame[RUN].who, *[frame[slot] for slot in operands])
 
     return run

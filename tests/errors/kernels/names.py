@@ -147,7 +147,7 @@ def wrong_math_function(X: "f32 2"):
 
 
 def wrong_print(X: "f32 2"):
-    # CHECK: = help: make a tile of it: xetile.init_tile(array, offsets, shape)
+    # CHECK: = help: load its elements: `X[i]`
     print(X)  # ERROR: X0303 a value of `print` must be a vector or a number, not an array of f32, rank 2
 
 

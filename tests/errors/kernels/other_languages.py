@@ -169,3 +169,66 @@ def wrong_element_of_a_vector(X: "f32 2"):
 def wrong_offset_of_rand(X: "f32 2"):
     xetile.rand(7, 3)  # ERROR: X0303 `offsets` of `rand` must be a vector, not the constant 3
     # CHECK: xetile.full(shape, value, dtype) makes a vector of a number
+
+
+def wrong_slice_for_a_vector(X: "f32 2"):
+    X[0, 0:8] * 2  # ERROR: X0303 an operand of `*` must be a vector or a number, not an array of f32, rank 1
+    # CARET: X[0, 0:8]
+    # CHECK: load its elements: `X[i]`, `i` a vector such as xetile.arange(n), or
+
+
+def wrong_slice_beside_a_vector(X: "f32 3"):
+    X[0, :, xetile.arange(8)]  # ERROR: X0305 an index of `X[...]` must be an int
+    # CARET: xetile.arange(8)
+    # CHECK: give a vector or a number for each dim, `X[i[:, None], j[None, :]]`
+
+
+def wrong_dots(X: "f32 3"):
+    X[..., xetile.arange(8)]  # ERROR: X0305 indices must be integers, not a Python object of type ellipsis
+    # CHECK: write an index for each dim: a number or a vector
+
+
+def wrong_third_dim(X: "f32 2"):
+    xetile.arange(8)[:, None, None]  # ERROR: X0407 `[:, None, None]` makes a vector of rank 3
+    # CHECK: a vector has rank 1 or 2: write a loop over the third dim
+
+
+def wrong_number_that_becomes_a_vector(X: "f32 1", n: "i64"):
+    acc = 0
+    for k in range(n):
+        acc += X[k + xetile.arange(8)]  # ERROR: X0602 the loop changes `acc` from an int to f32 (8,)
+    # CHECK: start with a vector: `acc = xetile.full((8,), 0, xetile.f32)`
+
+
+def wrong_sum_of_a_wider_dtype(X: "f16 1", n: "i64"):
+    acc = xetile.zeros((8,), X.dtype)
+    for k in range(n):
+        acc += X[k + xetile.arange(8)].to(xetile.f32)  # ERROR: X0602 the loop changes `acc` from f16 (8,) to f32 (8,)
+    # CHECK: start with f32, or convert what is added with `.to(xetile.f16)`
+
+
+def wrong_loop_of_numba(X: "f32 1"):
+    for i in xetile.prange(8):  # ERROR: X0102 `xetile` has no attribute `prange`
+        X[i] = 1.0
+    # CHECK: xetile.program_id(0) is the number of one
+
+
+def wrong_thread_of_numba(X: "f32 1"):
+    X[cuda.grid(1)] = 1.0  # ERROR: X0101 `cuda` is not defined
+    # CHECK: xetile.program_id(0), and computes a vector, not one element
+
+
+def wrong_option_of_dot(X: "f32 2"):
+    v = xetile.zeros((8, 8))
+    xetile.tile_mma(v, v, allow_tf32=False)  # ERROR: X0104 `tile_mma` has no parameter `allow_tf32`
+    # CHECK: write `precision="tf32"`
+
+
+def wrong_atomic(X: "f32 1"):
+    xetile.atomic_xor(X[0], 1)  # ERROR: X0102 `xetile` has no attribute `atomic_xor`
+    # CHECK: write `xetile.atomic_rmw_tile("xor", v, tile)`
+
+
+def wrong_tile_of_one_element(X: "f32 1"):
+    xetile.init_tile(X, [0])  # ERROR: X0204 `init_tile` misses its argument `shape`
+    # CHECK: the shape of one element is `(1,)`

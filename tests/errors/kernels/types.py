@@ -309,7 +309,7 @@ def wrong_offsets_of_a_vector(X: "f32 1"):
 
 def wrong_array_to_sort(X: "f32 1"):
     # CARET: X
-    # CHECK: = help: make a tile of it: xetile.init_tile(array, offsets, shape)
+    # CHECK: = help: load its elements: `X[i]`
     v = xetile.sort(X)  # ERROR: X0303 `v` of `sort` must be a vector, not an array of f32, rank 1
 
 

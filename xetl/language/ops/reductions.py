@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xetl.language.dtypes import i8, i16, i32, i64
+from xetl.language.dtypes import i1, i8, i16, i32, i64
 from xetl.language.operation import composite, operation
 from xetl.language.ops.elementwise import where
 from xetl.language.ops.moves import flip
@@ -104,9 +104,10 @@ def _scan(kind: str, v: Vector, axis: Any, reverse: bool) -> Vector:
 def cumsum(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
     """Return the sum of the elements up to each one along ``axis``, in the same dtype.
 
-    Without an axis all elements count, row by row. ``reverse``: begin at the end.
+    Without an axis all elements count, row by row. ``reverse``: begin at the end. Of a
+    mask: how many are set, as i32.
     """
-    return _scan("add", v, axis, reverse)
+    return _scan("add", v.to(i32) if v.dtype == i1 else v, axis, reverse)
 
 
 @composite
