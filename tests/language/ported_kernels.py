@@ -181,3 +181,62 @@ def sampled(X, Draws, Tokens, WIDTH: constexpr, K: constexpr):
     sums = xetile.cumsum(shares, 1)
     chosen = (sums < Draws[row] * shares.sum()).to(i32).sum()
     Tokens[row] = xetile.where(xetile.arange(K)[None, :] == chosen, tokens, 0).sum()
+
+
+@xetile.kernel(grid=lambda a: a.X.shape[0])
+def quantised_norm(X, R, W, Y, Scales, eps, WIDTH: constexpr):
+    """RMSNorm of the residual, which grows by x, as bytes with a scale for each row."""
+    row, i = xetile.program_id(0), xetile.arange(WIDTH)
+    x = X[row, i].to(f32) + R[row, i].to(f32)
+    R[row, i] = x.to(R.dtype)
+    y = x * xetile.rsqrt(xetile.sum(x * x) / X.shape[1] + eps) * W[i].to(f32)
+    scale = xetile.maximum(xetile.abs(y).max(), 1e-12) / 127
+    Y[row, i] = xetile.clamp(xetile.round(y / scale), -127, 127).to(Y.dtype)
+    Scales[row] = scale
+
+
+@xetile.kernel
+def gptq_gemm(A, Words, Zeros, Scales, C, GROUP: constexpr, N: constexpr, K: constexpr):
+    """Weights of 4 bits, eight along k in a word, zero points eight along n."""
+    m, n = xetile.arange(8), xetile.program_id(0) * N + xetile.arange(N)
+    acc = xetile.zeros((8, N))
+    for first in range(0, A.shape[1], K):
+        k = first + xetile.arange(K)
+        group = k[:, None] // GROUP
+        weights = Words[k[:, None] // 8, n[None, :]] >> (k % 8 * 4)[:, None] & 15
+        zeros = Zeros[group, n[None, :] // 8] >> (n % 8 * 4)[None, :] & 15
+        b = (weights - zeros).to(f32) * Scales[group, n[None, :]]
+        acc += A[m[:, None], k[None, :]] @ b.to(A.dtype)
+    C[m[:, None], n[None, :]] = acc
+
+
+@xetile.kernel(grid=1)
+def suppressed(Boxes, Scores, Kept, limit, N: constexpr):
+    """Of boxes that overlap, the one of the highest score is kept."""
+    i = xetile.arange(N)
+    x0, y0, x1, y1 = Boxes[i, 0], Boxes[i, 1], Boxes[i, 2], Boxes[i, 3]
+    area, left = (x1 - x0) * (y1 - y0), i < Boxes.shape[0]
+    Kept[i] = (i < 0).to(Kept.dtype)
+    while xetile.any(left):
+        best = xetile.where(left, Scores[i], -xetile.inf).argmax()
+        Kept[best] = 1
+        wide = xetile.minimum(x1, x1[best]) - xetile.maximum(x0, x0[best])
+        high = xetile.minimum(y1, y1[best]) - xetile.maximum(y0, y0[best])
+        both = xetile.maximum(wide, 0.0) * xetile.maximum(high, 0.0)
+        left = left & (both <= limit * (area + area[best] - both)) & (i != best)
+
+
+@xetile.kernel(grid=1)
+def viterbi(Emitted, Steps, Back, Path, N: constexpr):
+    """The likeliest path of a hidden Markov model, traced back through memory."""
+    s, (length, states) = xetile.arange(N), Emitted.shape
+    known = (s[:, None] < states) & (s[None, :] < states)
+    steps = xetile.where(known, Steps[s[:, None], s[None, :]], -xetile.inf)
+    score = Emitted[0, s]
+    for t in range(1, length):
+        score, Back[t, s] = xetile.max(score[:, None] + steps, 0, return_indices=True)
+        score = score + Emitted[t, s]
+    last = xetile.where(s < states, score, -xetile.inf).argmax()
+    for t in range(length - 1, -1, -1):
+        Path[t] = last
+        last = Back[t, last]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import ported_kernels as kernels
 import pytest
@@ -148,3 +149,69 @@ def test_sampled(backend: str) -> None:
     sums = np.cumsum(shares, 1) / shares.sum(1, keepdims=True)
     at = (sums < draws[:, None]).sum(1)
     assert np.array_equal(tokens, best[np.arange(4), at])
+
+
+@ALL
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_quantised_norm(dtype: type, backend: str) -> None:
+    """The residual is stored, and read again, where it was loaded."""
+    x, r, w = (normal(*shape).astype(dtype) for shape in ((4, 75), (4, 75), (75,)))
+    wide = x.astype(np.float64) + r
+    y, scales = np.empty((4, 75), np.int8), np.empty(4, np.float32)
+    kernels.quantised_norm(x, r, w, y, scales, 1e-5, WIDTH=128, backend=backend)
+    assert np.array_equal(r, wide.astype(dtype))
+    wide *= w.astype(np.float64) / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5)
+    close(scales, np.abs(wide).max(1) / 127)
+    exact = wide / scales[:, None].astype(np.float64)
+    assert np.abs(y - exact).max() < 0.501
+
+
+@ALL
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_gptq_gemm(dtype: type, backend: str) -> None:
+    a = RNG.integers(-3, 4, (5, 48)).astype(dtype)
+    words = RNG.integers(-(2**31), 2**31, (6, 24)).astype(np.int32)
+    zeros = RNG.integers(-(2**31), 2**31, (3, 3)).astype(np.int32)
+    scales = RNG.choice([0.5, 1.0, 2.0], (3, 24)).astype(np.float32)
+    c, k, n = np.empty((5, 24), np.float32), np.arange(48), np.arange(24)
+    arrays = (a, words, zeros, scales, c)
+    kernels.gptq_gemm[2](*arrays, GROUP=16, N=16, K=16, backend=backend)
+    weights = words[k // 8] >> (k % 8 * 4)[:, None] & 15
+    weights = weights - (zeros[:, n // 8] >> n % 8 * 4 & 15)[k // 16]
+    assert np.array_equal(c, a.astype(np.float64) @ (weights * scales[k // 16]))
+
+
+@ALL
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+def test_suppressed(dtype: type, backend: str) -> None:
+    low, size = RNG.random((23, 2)) * 10, RNG.random((23, 2)) * 4 + 1
+    boxes = np.concatenate([low, low + size], 1).astype(np.float32)
+    scores, kept = RNG.random(23, np.float32), np.ones(23, dtype)
+    kernels.suppressed(boxes, scores, kept, 0.3, N=32, backend=backend)
+    wanted, left = np.zeros(23), np.ones(23, bool)
+    x0, y0, x1, y1 = boxes.T
+    for b in np.argsort(-scores):
+        if left[b]:
+            wanted[b] = 1
+            wide = np.minimum(x1, x1[b]) - np.maximum(x0, x0[b])
+            high = np.minimum(y1, y1[b]) - np.maximum(y0, y0[b])
+            both = np.maximum(wide, 0) * np.maximum(high, 0)
+            area = (x1 - x0) * (y1 - y0)
+            left &= both <= 0.3 * (area + area[b] - both)
+    assert 0 < wanted.sum() < 23
+    assert np.array_equal(kept, wanted)
+
+
+@ALL
+def test_viterbi(backend: str) -> None:
+    emitted, steps = normal(9, 5), normal(5, 5)
+    back, path = np.zeros((9, 5), np.int32), np.empty(9, np.int64)
+    kernels.viterbi(emitted, steps, back, path, N=8, backend=backend)
+    score, found = emitted[0].astype(np.float64), np.zeros((9, 5), int)
+    for t in range(1, 9):
+        found[t] = (score[:, None] + steps).argmax(0)
+        score = (score[:, None] + steps).max(0) + emitted[t]
+    last = int(score.argmax())
+    for t in range(8, -1, -1):
+        assert path[t] == last
+        last = found[t, last]

@@ -64,6 +64,7 @@ from xetl.dialects.base import (
 from xetl.dialects.literals import splat_bytes
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Pass
+from xetl.worklist import Worklist
 from xetl_cpu.lowering.joined_stores import (
     JOINED,
     joined_stores,
@@ -71,7 +72,7 @@ from xetl_cpu.lowering.joined_stores import (
     read_by_one,
 )
 from xetl_cpu.lowering.loops import state
-from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_root
+from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_root, written_root
 from xetl_cpu.targets import Target, find_target
 
 MOST_CARRIED = 16
@@ -255,12 +256,41 @@ class _Places:
                 op.attributes[REGISTERS] = StringAttr(text)
             elif own >= EXPENSIVE * empty:
                 why = f"{price}: computed once"
+            elif self._outlives_what_it_reads(op):
+                why = f"{price}: computed once, before what it reads is overwritten"
             elif len(readers) > 1:
                 text = f"{price}: computed by each, in registers"
                 op.attributes[REGISTERS] = StringAttr(text)
         if why:
             op.attributes[BUFFER] = StringAttr(why)
             self.buffers.add(value)
+
+    def _outlives_what_it_reads(self, op: Operation) -> bool:
+        """Whether a loaded operand, which nothing else reads, is overwritten too early.
+
+        Then one of both has a buffer, and this value has as many readers or more.
+        """
+        waiting, loaded = Worklist([*op.operands]), list[SSAValue | None]()
+        for each in waiting:
+            maker = each.owner
+            if not isinstance(maker, Operation) or each in self.buffers:
+                continue
+            if len([*each.uses]) > 1:
+                continue
+            if isinstance(maker, xetile.LoadTileOp | xetile.LoadGatherOp):
+                loaded.append(tile_root(maker.tile))
+            elif state.is_elementwise(maker):
+                waiting += maker.operands
+        readers = {use.operation for use in op.results[0].uses}
+        following = op.next_op if loaded else None
+        while following is not None and readers:
+            readers.discard(following)
+            if readers and may_write(following):
+                to = written_root(following)
+                if any(may_alias(one, to) for one in loaded):
+                    return True
+            following = following.next_op
+        return False
 
     def cost(self, value: SSAValue) -> int:
         """Return how many simple vector operations compute one vector of the value."""
@@ -274,7 +304,7 @@ class _Places:
         op = value.owner
         if not isinstance(op, Operation):
             return 1
-        if isinstance(op, xetile.LoadGatherOp):
+        if isinstance(op, xetile.LoadGatherOp) or _loads_apart(op):
             return EXPENSIVE
         if isinstance(op, xetile.TileBroadcastOp) and state.shape_of(op.source)[1] == 1:
             return 0  # one number of each row
@@ -319,6 +349,16 @@ def _rows_that_read(value: SSAValue, readers: Iterable[Operation]) -> int:
     spread = [op for op in readers if isinstance(op, xetile.TileBroadcastOp)]
     is_row = is_vector(value.type) and state.shape_of(value)[0] == 1
     return max((state.shape_of(op.result)[0] for op in spread if is_row), default=1)
+
+
+def _loads_apart(op: Operation) -> bool:
+    """Whether it loads one row whose elements may be apart in memory."""
+    if not isinstance(op, xetile.LoadTileOp):
+        return False
+    (rows, cols), init = state.shape_of(op.results[0]), op.tile.owner
+    if rows > 1 or cols == 1 or not isinstance(init, xetile.InitTileOp):
+        return False
+    return init.mixed_strides[-1:] not in ((), (1,))
 
 
 def _gathers(op: Operation) -> bool:

@@ -87,14 +87,59 @@ func.func @overlapping(%X: !matrix, %Y: !matrix, %n: index) attributes {xetile.a
   func.return
 }
 
+// A sum that is stored where one of its operands was is computed once: else a copy of
+// that operand would be.
+// CHECK-LABEL: @residual
+// CHECK:       arith.addf %{{.*}} {cpu.buffer = "3 readers, 5 operations a vector: computed once, before what it reads is overwritten"}
+// CHECK-LABEL: @not_overwritten
+// CHECK:       arith.addf %{{.*}} {cpu.registers = "3 readers, 5 operations a vector: computed by each, in registers"}
+func.func @residual(%X: !matrix, %Y: !matrix, %n: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> !row
+    %u = xetile.load_tile %y : !tile -> !row
+    %w = arith.addf %v, %u : !row
+    xetile.store_tile %w, %x : !row, !tile
+    %s = xetile.tile_reduce <add>, %w [1] : !row -> vector<1x1xf32>
+    %b = xetile.tile_broadcast %s [1] : vector<1x1xf32> -> !row
+    %d = arith.mulf %w, %b : !row
+    xetile.store_tile %d, %y : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
+func.func @not_overwritten(%X: !matrix, %Y: !matrix, %Z: !matrix, %n: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %z = xetile.init_tile %Z[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> !row
+    %u = xetile.load_tile %y : !tile -> !row
+    %w = arith.addf %v, %u : !row
+    xetile.store_tile %w, %z : !row, !tile
+    %s = xetile.tile_reduce <add>, %w [1] : !row -> vector<1x1xf32>
+    %b = xetile.tile_broadcast %s [1] : vector<1x1xf32> -> !row
+    %d = arith.mulf %w, %b : !row
+    xetile.store_tile %d, %y : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
+
 // A row that four rows read is computed once if it is dear, as a row gathered from a
-// column is; not if it is only loaded, or lies along that column.
+// column is, or loaded across rows; not if it lies along that column or a row.
 // CHECK-LABEL: @rows
 // CHECK:       xetile.load_tile
 // CHECK:       vector.shape_cast %{{.*}} {cpu.buffer = "4 rows, 10 operations a vector: computed once"}
 // CHECK:       vector.shape_cast %u : vector
 // CHECK:       xetile.load_tile %y {cpu.registers = "4 rows, 2 operations a vector: computed by each, in registers"}
 // CHECK:       math.exp %w {cpu.buffer = "4 rows, 12 operations a vector: computed once"}
+// CHECK:       xetile.load_tile %a {cpu.buffer = "4 rows, 8 operations a vector: computed once"}
 func.func @rows(%X: !matrix, %Z: memref<?x?xf32, strided<[1, ?]>>, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -113,9 +158,13 @@ func.func @rows(%X: !matrix, %Z: memref<?x?xf32, strided<[1, ?]>>, %n: index) {
     %ws = xetile.tile_broadcast %w [0] : !row -> vector<4x64xf32>
     %e = math.exp %w : !row
     %es = xetile.tile_broadcast %e [0] : !row -> vector<4x64xf32>
+    %a = xetile.init_tile %Z[0, %p], [%n, %n], [1, %n] : memref<?x?xf32, strided<[1, ?]>> -> !xetile.tile<1x64xf32, #xetile.tile_attr<order = [0, 1]>>
+    %b = xetile.load_tile %a : !xetile.tile<1x64xf32, #xetile.tile_attr<order = [0, 1]>> -> !row
+    %bs = xetile.tile_broadcast %b [0] : !row -> vector<4x64xf32>
     %f = arith.addf %rs, %qs : vector<4x64xf32>
     %g = arith.addf %ws, %es : vector<4x64xf32>
-    %h = arith.addf %f, %g : vector<4x64xf32>
+    %i = arith.addf %f, %g : vector<4x64xf32>
+    %h = arith.addf %i, %bs : vector<4x64xf32>
     xetile.store_tile %h, %t : vector<4x64xf32>, !xetile.tile<4x64xf32>
     scf.reduce
   }
