@@ -26,6 +26,7 @@ from xetl.frontend.types import (
     describe,
     is_constant,
     is_scalar,
+    items_of,
     matrix_shape,
     scalar_kind,
     show_shape,
@@ -155,7 +156,9 @@ _NO_ELEMENT = (IndexError, KeyError, TypeError)
 
 
 def _index_constant(ctx: Context, owner: Value, node: ast.Subscript) -> Value:
-    index = _constant_index(ctx, node.slice)
+    is_tuple = items_of(owner) is not None
+    name = "a tuple" if is_tuple else f"`{ctx.frame.text(node.value)}`"
+    index = _constant_index(ctx, node.slice, f"an index of {name}")
     if isinstance(owner, Record):
         owner = tuple(owner)
     try:

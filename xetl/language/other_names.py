@@ -131,6 +131,8 @@ PARAMETERS: dict[str, str] = {
     **dict.fromkeys(("dim", "dims"), "axis"),
     "combine_fn": "combine",
     "input": "v",
+    "dtype": "leave it out, and convert with `.to(dtype)`",
+    "step": "write `start + step * xetile.arange(n)`",
     "input_precision": "precision",
     "allow_tf32": 'write `precision="tf32"`; without it, f32 is IEEE',
     "out_dtype": "leave it out, and convert the result with `.to(dtype)`",

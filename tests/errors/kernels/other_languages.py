@@ -232,3 +232,18 @@ def wrong_atomic(X: "f32 1"):
 def wrong_tile_of_one_element(X: "f32 1"):
     xetile.init_tile(X, [0])  # ERROR: X0204 `init_tile` misses its argument `shape`
     # CHECK: the shape of one element is `(1,)`
+
+
+def wrong_index_of_a_table(X: "f32 1"):
+    X[0] = TABLE[xetile.arange(4)]  # ERROR: X0305 an index of `TABLE` must be known when compiling
+    # CHECK: pass an array as an argument
+
+
+def wrong_step_of_arange(X: "f32 1"):
+    xetile.arange(0, 8, step=2)  # ERROR: X0104 `arange` has no parameter `step`
+    # CHECK: write `start + step * xetile.arange(n)`
+
+
+def wrong_dtype_of_sum(X: "f32 1"):
+    xetile.sum(X[xetile.arange(8)], dtype=xetile.f64)  # ERROR: X0104 `sum` has no parameter `dtype`
+    # CHECK: convert with `.to(dtype)`
