@@ -87,67 +87,6 @@ def coarse_scale(largest: Vector) -> Vector:
 
 
 @xetile.function
-def attend(
-    q: Vector,
-    keys: Array,
-    values: Array,
-    bias: Array | None,
-    pages: Array | None,
-    seed: Array | None,
-    number: int,
-    n: int,
-    first: int,
-    shift: int,
-    limit: int,
-    largest: Vector,
-    total: Vector,
-    acc: Vector,
-    factor: float,
-    bias_factor: float,
-    p: float,
-    MASKED: constexpr,
-    CLEAN: constexpr,
-    LEFT: constexpr,
-    RIGHT: constexpr,
-    NEGATIVE: constexpr,
-    MUL: constexpr,
-    BN: constexpr,
-) -> tuple[Vector, Vector, Vector]:
-    """Add the block of keys from ``n`` on; return the new largest, total and acc."""
-    at = n
-    if pages is not None:
-        page, at = pages[n // keys.shape[1]], n % keys.shape[1]
-        keys, values = keys[page], values[page]
-    k = xetile.load_tile(xetile.init_tile(keys, [at, 0], (BN, q.shape[1])))
-    scores = xetile.tile_mma(q, k.T)
-    if NEGATIVE:
-        scores = -scores
-    place, window = (first, n, shift, limit), (MASKED, LEFT, RIGHT)
-    scores = masked(scores, bias, *place, bias_factor, *window)
-    # A NaN among the scores makes `e` NaN, so the maximum does not have to be NaN.
-    best = scores.max(1, keepdims=True, propagate_nan=False)
-    new = xetile.maximum(largest, best, propagate_nan=False)
-    # `new * by` is rounded, but equally for all keys of a block, so it cancels out. If
-    # scores are so large that exp2 could overflow, only the largest counts: others are
-    # at least 4 less.
-    scale = xetile.full(new.shape, factor, new.dtype)
-    by = xetile.where(abs(new) < COARSE / factor, scale, coarse_scale(new))
-    shifted = new * by
-    is_coarse = values.dtype == xetile.bf16
-    e = xetile.exp2(scores * by - shifted, approximate=is_coarse, nonpositive=True)
-    fade = xetile.exp2((largest - new) * by)  # exactly 1 if the largest is the same
-    v = xetile.load_tile(xetile.init_tile(values, [at, 0], (BN, acc.shape[1])))
-    if MASKED and CLEAN:  # memory behind the keys may hold NaN, which 0 does not hide
-        v = xetile.where(xetile.arange(BN)[:, None] + n < limit, v, 0.0).to(v.dtype)
-    total = total * fade + e.sum(1, keepdims=True)
-    if seed is not None:
-        e = e * dropout_factors(seed, number, first, n, limit, p, e)
-    mul = values.dtype if MUL is None else MUL
-    acc = xetile.tile_mma(e.to(mul), v.to(mul), acc * fade)
-    return new, total, acc
-
-
-@xetile.function
 def attended(
     rows: Vector,
     keys: Array,
@@ -179,8 +118,7 @@ def attended(
     largest = xetile.full((rows.shape[0], 1), LEAST, ACC)
     total = xetile.zeros((rows.shape[0], 1), ACC)
     acc = xetile.zeros((rows.shape[0], E), ACC)
-    start, end = 0, limit
-    whole = end // BN * BN
+    start, end, whole = 0, limit, limit // BN * BN
     if RIGHT is not None:
         reach = first + shift + RIGHT
         end, whole = min(end, reach + rows.shape[0]), min(whole, (reach + 1) // BN * BN)
@@ -189,17 +127,40 @@ def attended(
     if LEFT is not None:
         start = max(first + shift - LEFT, 0) // BN * BN
         whole = start
-    sources, place = (rows, keys, values, bias, pages, seed, number), (first, shift)
-    scales, how = (factor, bias_factor, p), (CLEAN, LEFT, RIGHT, NEGATIVE, MUL, BN)
     # A block needs no mask if every query sees all of its keys.
-    for n in range(start, whole, BN):
-        largest, total, acc = attend(
-            *sources, n, *place, limit, largest, total, acc, *scales, False, *how
-        )
-    for n in range(whole, end, BN):
-        largest, total, acc = attend(
-            *sources, n, *place, limit, largest, total, acc, *scales, True, *how
-        )
+    for is_masked in xetile.static_range(2):
+        for n in range(whole if is_masked else start, end if is_masked else whole, BN):
+            at, source, taken = n, keys, values
+            if pages is not None:
+                page, at = pages[n // keys.shape[1]], n % keys.shape[1]
+                source, taken = keys[page], values[page]
+            k = xetile.load_tile(xetile.init_tile(source, [at, 0], (BN, rows.shape[1])))
+            scores = xetile.tile_mma(rows, k.T)
+            if NEGATIVE:
+                scores = -scores
+            place, window = (first, n, shift, limit), (is_masked, LEFT, RIGHT)
+            scores = masked(scores, bias, *place, bias_factor, *window)
+            # A NaN among the scores makes `e` NaN, so the maximum need not be NaN.
+            best = scores.max(1, keepdims=True, propagate_nan=False)
+            new = xetile.maximum(largest, best, propagate_nan=False)
+            # `new * by` is rounded, but equally for all keys of a block, so it cancels
+            # out. If scores are so large that exp2 could overflow, only the largest
+            # counts: others are at least 4 less.
+            scale = xetile.full(new.shape, factor, new.dtype)
+            by = xetile.where(abs(new) < COARSE / factor, scale, coarse_scale(new))
+            shifted, is_coarse = new * by, values.dtype == xetile.bf16
+            power = scores * by - shifted
+            e = xetile.exp2(power, approximate=is_coarse, nonpositive=True)
+            fade = xetile.exp2((largest - new) * by)  # exactly 1 if it is the same
+            v = xetile.load_tile(xetile.init_tile(taken, [at, 0], (BN, E)))
+            if is_masked and CLEAN:  # behind the keys may be NaN, which 0 does not hide
+                inside = xetile.arange(BN)[:, None] + n < limit
+                v = xetile.where(inside, v, 0.0).to(v.dtype)
+            largest, mul = new, values.dtype if MUL is None else MUL
+            total = total * fade + e.sum(1, keepdims=True)
+            if seed is not None:
+                e = e * dropout_factors(seed, number, first, n, limit, p, e)
+            acc = xetile.tile_mma(e.to(mul), v.to(mul), acc * fade)
     # One division for each query: a division takes as long as 16 products.
     return xetile.where(total == 0, 0.0, acc * (1.0 / total))
 
