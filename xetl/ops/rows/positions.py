@@ -22,8 +22,7 @@ from xetl.ops.rows.reduction_kernels import (
     by_columns,
     by_lanes,
     down_of,
-    find_columns,
-    find_rows,
+    find,
     reduced,
     views_of,
     with_reduced,
@@ -50,12 +49,11 @@ def _found(
         down = down_of(seen, what.dims, made) or by_lanes(x, source, target)
         if down is not None:
             operands = (x, made[0] if both else None, made[-1])
-            how = largest, padding, acc
-            return [by_columns(find_columns, operands, down, how)]
-        constants = (largest, padding, acc, piece_width(x, what.columns))
+            return [by_columns(find, operands, down, (0, largest, padding, acc))]
+        constants = (1, largest, padding, acc, piece_width(x, what.columns))
         values = made[0] if both else None
         views = (source, target if both else None, target)
-        return [rows(find_rows, (x, values, made[-1]), views, constants)]
+        return [rows(find, (x, values, made[-1]), views, constants)]
 
     return Call(results, steps)
 

@@ -281,34 +281,43 @@ def comes_before(v: Vector, best: Vector, LARGEST: constexpr, ACC: constexpr) ->
 
 
 @xetile.kernel
-def find_rows(
+def find(
     x: Array,
     values: Array | None,
     out: Array,
+    AXIS: constexpr,
     LARGEST: constexpr,
     PADDING: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """The index of the first largest (least) number of each row, or the first NaN."""
-    row, number = xetile.program_id(0), xetile.program_id(1)
+    """The index of the first largest (least) number along AXIS, or of the first NaN.
+
+    ``values`` and ``out`` have extent 1 along AXIS.
+    """
+    first, number = xetile.program_id(0), xetile.program_id(1)
+    row, column = (first, 0) if AXIS else (0, first * WIDTH)
     source = matrix(x, number)
+    length = source.shape[1] if AXIS else source.shape[0]
     best = xetile.full((1, WIDTH), PADDING, ACC)
     piece = xetile.zeros((1, WIDTH), xetile.i32)
-    for column in range(0, source.shape[1], WIDTH):
-        v = take(source, [row, column], (1, WIDTH), ACC, PADDING)
+    for i in range(0, length, WIDTH if AXIS else 1):
+        at = [row, i] if AXIS else [i, column]
+        v = take(source, at, (1, WIDTH), ACC, PADDING)
         is_better = comes_before(v, best, LARGEST, ACC)
         best = xetile.where(is_better, v, best)
-        piece = xetile.where(is_better, column, piece)
-    found = best.max(1, keepdims=True) if LARGEST else best.min(1, keepdims=True)
-    is_found = best == found
-    if ACC.is_float:
-        is_found = is_found | xetile.isnan(best)
-    places = piece + xetile.arange(WIDTH)[None, :]
-    place = xetile.where(is_found, places, source.shape[1]).min(1, keepdims=True)
-    put(place, matrix(out, number), [row, 0])
+        piece = xetile.where(is_better, i, piece)
+    if AXIS:
+        found = best.max(1, keepdims=True) if LARGEST else best.min(1, keepdims=True)
+        is_found = best == found
+        if ACC.is_float:
+            is_found = is_found | xetile.isnan(best)
+        places = piece + xetile.arange(WIDTH)[None, :]
+        places = xetile.where(is_found, places, length)
+        best, piece = found, places.min(1, keepdims=True)
+    put(piece, matrix(out, number), [row, column])
     if values is not None:
-        put(found, matrix(values, number), [row, 0])
+        put(best, matrix(values, number), [row, column])
 
 
 @xetile.kernel
@@ -374,31 +383,6 @@ def cumsum_rows(
         before = total
         total = total + v.sum(1, keepdims=True)
         put(before + xetile.cumsum(v, 1, reverse=REVERSE), to, [row, column])
-
-
-@xetile.kernel
-def find_columns(
-    x: Array,
-    values: Array | None,
-    out: Array,
-    LARGEST: constexpr,
-    PADDING: constexpr,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """`find_rows` of columns; ``values`` and ``out`` are (..., 1, m)."""
-    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
-    source = matrix(x, number)
-    best = xetile.full((1, WIDTH), PADDING, ACC)
-    place = xetile.zeros((1, WIDTH), xetile.i32)
-    for row in range(0, source.shape[0]):
-        v = take(source, [row, first], (1, WIDTH), ACC)
-        is_better = comes_before(v, best, LARGEST, ACC)
-        best = xetile.where(is_better, v, best)
-        place = xetile.where(is_better, row, place)
-    put(place, matrix(out, number), [0, first])
-    if values is not None:
-        put(best, matrix(values, number), [0, first])
 
 
 @xetile.kernel
