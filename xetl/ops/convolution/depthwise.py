@@ -22,6 +22,7 @@ from xetl.ops.convolution.windows import (
     is_channels_last,
 )
 from xetl.ops.matrices import put, take
+from xetl.ops.rows.reductions import add_all
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
 from xetl.xetile import Array, constexpr
@@ -148,7 +149,7 @@ def depthwise_sums(
 ) -> None:
     """The gradient of the weight by each image: the pixels of a tap times ``grad``.
 
-    ``grad`` is (images, rows, columns, channels), ``out`` (images, taps, channels); a
+    ``grad`` is (images, rows, columns, channels), ``out`` (images, channels, taps); a
     program has BLOCK channels of an image. Else as for `depthwise`.
     """
     c, image = xetile.program_id(0) * BLOCK, xetile.program_id(1)
@@ -182,17 +183,7 @@ def depthwise_sums(
                     k = ki * TAPS[1] + kj
                     put(take(sums, [k, 0], (1, BLOCK), ACC) + accs[kj], sums, [k, 0])
     xetile.barrier()
-    put(take(sums, [0, 0], (count, BLOCK), ACC), out[image], [0, c])
-
-
-@xetile.kernel
-def sum_of_images(found: Array, out: Array, COUNT: constexpr, BLOCK: constexpr) -> None:
-    """``out[c, tap] = sum over images of found[image, tap, c]``."""
-    c = xetile.program_id(0) * BLOCK
-    acc = xetile.zeros((COUNT, BLOCK), found.dtype)
-    for image in range(found.shape[0]):
-        acc = acc + take(found[image], [0, c], (COUNT, BLOCK), found.dtype)
-    put(acc.T, out, [c, 0])
+    put(take(sums, [0, 0], (count, BLOCK), ACC).T, out[image], [c, 0])
 
 
 def tile_of_channels(x: Operand, g: Geometry) -> tuple[int, int, int, int] | None:
@@ -259,11 +250,8 @@ def weight_by_channels(
     tile, acc = tile_of_channels(x, g), sums_of(x.dtype)
     assert tile is not None
     (images, channels), taps, block = x.shape[:2], size_of(g.taps), tile[-1]
-    found = temporary((images, taps, channels), acc)
-    blocks, how = cdiv(channels, block), (g.stride, g.dilation, g.taps, acc, *tile)
-    views = by_pixels, by_pixels, itself
-    grid = (blocks, images, 1)
-    launch = Launch(depthwise_sums, views, (), grid, (*g.first, *how))
-    flat: View = lambda a: a.reshape(channels, taps)
-    added = Launch(sum_of_images, (itself, flat), (), (blocks, 1, 1), (taps, block))
-    return [Step(launch, (x, grad, found)), Step(added, (found, made))]
+    found = temporary((images, channels, taps), acc)
+    views, how = (by_pixels, by_pixels, itself), (g.stride, g.dilation, g.taps, acc)
+    grid = (cdiv(channels, block), images, 1)
+    launch = Launch(depthwise_sums, views, (), grid, (*g.first, *how, *tile))
+    return [Step(launch, (x, grad, found)), *add_all(found, made, 1.0, 0)]

@@ -14,7 +14,7 @@ from xetl import xetile
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.calls import Launch, View, as_row, itself
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,
@@ -35,8 +35,10 @@ from xetl.ops.losses.kernels import (
     cross_entropy_rows,
     finish_loss,
 )
-from xetl.ops.matrices import put, take
+from xetl.ops.matrices import put
 from xetl.ops.products.product_steps import Seen, multiply
+from xetl.ops.rows.reduction_kernels import Down
+from xetl.ops.rows.reductions import add_all, reduce_down
 from xetl.records import record
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.tensors import needs_derivative
@@ -52,9 +54,6 @@ _LEAST = 64
 
 _WIDTH = 1024
 """Losses that are added at a time."""
-
-_STRIPE = 256
-"""Columns of a program of `add_rows`."""
 
 
 def _check(
@@ -97,19 +96,6 @@ def count_rows(
     put(found if MEAN else one, out, [1])
 
 
-@xetile.kernel
-def add_rows(x: Array, out: Array, IS_FIRST: constexpr, WIDTH: constexpr) -> None:
-    """``out[0, j] += sum of x[:, j]``, or ``=`` for the first piece."""
-    first = xetile.program_id(0) * WIDTH
-    to = xetile.init_tile(out, [0, first], (1, WIDTH))
-    total = xetile.zeros((1, WIDTH), out.dtype)
-    if not IS_FIRST:
-        total = xetile.load_tile(to)
-    for row in range(0, x.shape[0]):
-        total = total + take(x, [row, first], (1, WIDTH), out.dtype)
-    xetile.store_tile(total, to)
-
-
 @record(frozen=True)
 class _Loss:
     """The operands and options of a loss and its gradients.
@@ -140,10 +126,11 @@ class _Loss:
         rows = max(_LEAST, _SCORES // max(classes, 1) // _LEAST * _LEAST)
         kept, ends = temporary((2, m), acc), temporary((2,), acc)
         scores = temporary((min(rows, m), classes), acc)
-        slopes, *sums = (
+        slopes, by_weight = (
             x if x.dtype == dtype else temporary(x.shape, dtype)
-            for x, dtype in zip((scores, *made[2:]), (self.x.dtype, acc, acc))
+            for x, dtype in zip((scores, made[2]), (self.x.dtype, acc))
         )
+        by_bias = temporary((cdiv(max(m, 1), rows), classes), acc)
         ways = self.is_mean, acc, min(_WIDTH, width_of(m))
         count = Launch(count_rows, (itself, itself), (), (1, 1, 1), ways)
         steps: list[Step] = [Step(count, (self.labels, ends), (self.ignore,))]
@@ -152,9 +139,12 @@ class _Loss:
             steps += self._scores(part, scores, kept)
             if any(self.wanted):
                 steps += self._slopes(part, scores, slopes, ends)
-                steps += self._gradients(part, slopes, (made[1], *sums))
-        pairs = zip(sums, made[2:])
-        steps += [copied(x, to) for x, to in pairs if x is not to]
+                to = made[1], by_weight, by_bias
+                steps += self._gradients(part, slopes, to, first // rows)
+        if by_weight is not made[2]:
+            steps.append(copied(by_weight, made[2]))
+        if self.wanted[2]:
+            steps += add_all(by_bias, made[3], 1.0, 0)
         views = (_at(0), _at(1), itself, itself)
         last = Launch(finish_loss, views, (), (1, 1, 1), ways)
         return [*steps, Step(last, (kept, kept, made[0], ends))]
@@ -192,9 +182,12 @@ class _Loss:
         return Step(launch, operands, (self.ignore, self.smoothing))
 
     def _gradients(
-        self, part: slice, slopes: Operand, to: Sequence[Operand]
+        self, part: slice, slopes: Operand, to: Sequence[Operand], number: int
     ) -> list[Step]:
-        """Return the launches that add a piece to the gradients ``to``."""
+        """Return the launches that add a piece to the gradients ``to``.
+
+        The gradient of the bias has a row for each piece; ``number`` is that of this.
+        """
         by_x, by_weight, by_bias = to
         x, d = Seen(self.x, _at(part)), Seen(slopes, _first(part))
         steps: list[Step] = []
@@ -206,10 +199,11 @@ class _Loss:
             )
             steps.append(multiply(d.turned(), x, Seen(by_weight), before, scales))
         if self.wanted[2] and self.bias is not None:
-            views = (d.view, as_row)
-            grid = (cdiv(self.weight.shape[0], _STRIPE), 1, 1)
-            launch = Launch(add_rows, views, (), grid, (not part.start, _STRIPE))
-            steps.append(Step(launch, (slopes, by_bias)))
+            count = part.stop - part.start
+            ends = (0, count), (number, number + 1)
+            views = (_at((None, slice(*each))) for each in ends)
+            rows = Down((1, count, self.weight.shape[0]), *views)
+            steps += reduce_down(slopes, by_bias, rows, ("add", 0, by_bias.dtype), 1.0)
         return steps
 
 

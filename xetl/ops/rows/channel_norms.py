@@ -6,7 +6,6 @@ Source: Wu and He, arXiv 1803.08494; Ioffe and Szegedy, arXiv 1502.03167.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ from xetl.ops.calling.views import (
 from xetl.ops.rows import channel_norm_kernels as kernels
 from xetl.ops.rows.grouped_columns import group_steps
 from xetl.ops.rows.normalization import norm_backward, norm_rows
-from xetl.ops.rows.reductions import add_all
+from xetl.ops.rows.reductions import add_each
 
 _NARROW = 64
 """Columns of a piece with two sums for each column."""
@@ -190,8 +189,7 @@ def _gradients(
 
     def all_steps(made: Sequence[Operand]) -> Sequence[Step]:
         parts = [temporary((count, *channels), acc) for _ in "ab"]
-        sums = (add_all(part, to, 1.0, 0) for part, to in zip(parts, made[1:]))
-        return [*steps([made[0], *parts]), *chain.from_iterable(sums)]
+        return [*steps([made[0], *parts]), *add_each(parts, made[1:])]
 
     by_input = Operand("out", x.shape, x.dtype, order=order)
     return Call((by_input, other, other), all_steps)

@@ -39,6 +39,7 @@ from xetl.ops.calling.views import (
     width_of,
 )
 from xetl.ops.matrices import matrix, put, take
+from xetl.ops.rows.reductions import add_each
 from xetl.xetile import Array, Vector, constexpr
 
 Dims: TypeAlias = "int | Sequence[int]"
@@ -217,17 +218,8 @@ def norm_backward_rows(
     put(biases, matrix(by_bias, group), [program, 0])
 
 
-@xetile.kernel
-def sum_columns(x: Array, out: Array, ROWS: constexpr, WIDTH: constexpr) -> None:
-    """``out[j] = sum of x[:, j]``; x is (ROWS or fewer, n), out is (n,)."""
-    first = xetile.program_id(0) * WIDTH
-    v = xetile.load_tile(xetile.init_tile(x, [0, first], (ROWS, WIDTH)))
-    put(v.sum(0), out, [first])
-
-
 _PARTS = 16
 """Programs of a backward pass: enough for the threads of a CPU."""
-_STRIPE = 64
 
 
 def _inner(rank: int, count: int) -> View:
@@ -334,9 +326,7 @@ def norm_backward(
         views, grid = (flat, flat, own, *[flat] * 3), (programs, groups, 1)
         launch = Launch(norm_backward_rows, views, (), grid, constants)
         first = Step(launch, (grad, input, weight, made[0], *parts), (eps,))
-        grid = (cdiv(n, _STRIPE), 1, 1)
-        add = Launch(sum_columns, (itself, as_line), (), grid, (_PARTS, _STRIPE))
-        return [first, *(Step(add, pair) for pair in zip(parts, made[1:]))]
+        return [first, *add_each(parts, made[1:])]
 
     return Call(found, steps)
 

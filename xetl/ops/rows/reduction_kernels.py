@@ -121,7 +121,7 @@ def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down 
     places = sorted(inward.index(dim) for dim in dims if not is_one[dim])
     first, end = (places[0], places[-1] + 1) if places else (0, 0)
     kept = [i for i in inward[:first] + inward[end:] if not is_one[i]]
-    is_run = len(places) == end - first > 0
+    is_run = len(places) == end - first
     if not is_run or end == x.ndim or kept != sorted(kept):
         return None
     if not all(array_of(each).flags.c_contiguous for each in made):

@@ -126,7 +126,7 @@ def _steps(
     first = limit_of(kind, x.dtype)
     down = down_of(x, what.dims, (to,))
     if down is not None:
-        return _by_columns(x, to, down, (kind, first, acc), factor)
+        return reduce_down(x, to, down, (kind, first, acc), factor)
     if what.columns <= width and count >= ENOUGH:
         some = rows_of_tile(x, views[0], what, width)
         constants = (kind, first, None, acc, width, some)
@@ -146,6 +146,12 @@ def add_all(
     They sum all elements, or those along a dimension.
     """
     return _steps(x, to, reduced("", x, dim, False), ("add", x.dtype), factor)
+
+
+def add_each(parts: Sequence[Operand], to: Sequence[Operand]) -> list[Step]:
+    """Return the launches that sum each of ``parts`` along its first dimension."""
+    pairs = zip(parts, to)
+    return [step for part, out in pairs for step in add_all(part, out, 1.0, 0)]
 
 
 def _by_dims(
@@ -202,7 +208,7 @@ def _in_parts(
     return [one, two]
 
 
-def _by_columns(
+def reduce_down(
     x: Operand, to: Operand, what: Down, how: tuple[Any, ...], factor: float
 ) -> list[Step]:
     """Reduce a dimension before the last, and read rows in the order of memory.
@@ -240,7 +246,7 @@ def _in_two(
         source: View = lambda a, part=part: what.source(a)[:, part]
         target: View = lambda a, i=i: a[:, i : i + 1]
         shape = outer, len(range(n)[part]), inner
-        steps += _by_columns(x, between, Down(shape, source, target), how, 1.0)
+        steps += reduce_down(x, between, Down(shape, source, target), how, 1.0)
     both = Down((outer, 2, inner), itself, what.target)
     return [*steps, _down(between, to, both, how, factor)]
 
