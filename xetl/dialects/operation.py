@@ -16,7 +16,8 @@
 
 A class with a ``name`` is defined as by `irdl_op_definition`. Its constructor takes
 positional arguments: operands, then the result types that cannot be inferred (see
-`type_rules`), then properties and regions, each in the order of their definition. Other
+`type_rules`), then properties and regions, each in the order of their definition.
+If base classes define some of the operands, all have the order of the text. Other
 operands and properties are given by name, as are ``attributes=`` and ``location=``
 (docs/design/0001-seams.md, section 3). Operands that are left out are absent, regions
 that are left out are empty. A property may be given as a Python value (see
@@ -30,6 +31,7 @@ Operations that differ only by their names are rows of a table; see `row`.
 
 from __future__ import annotations
 
+import re
 import sys
 from abc import ABCMeta
 from collections.abc import Iterable, Mapping, Sequence
@@ -178,6 +180,7 @@ def _define_later(cls: type[XetlOp]) -> None:
         with _DEFINING.held():
             if not made:
                 definition = irdl.OpDef.from_pyrdl(cls)
+                _order_operands(definition, cls)
                 _count_segments(definition)
                 _verify_more(definition, mixed_lists(cls))
                 before = getattr(cls, "verify_", None)
@@ -191,6 +194,17 @@ def _define_later(cls: type[XetlOp]) -> None:
         return cls.get_irdl_definition()
 
     setattr(cls, "get_irdl_definition", classmethod(define))  # noqa: B010 (a method)
+
+
+def _order_operands(definition: irdl.OpDef, cls: type[XetlOp]) -> None:
+    """Give operands of base classes, which come last, their places in the text."""
+    if all(name in vars(cls) for name, _ in definition.operands):
+        return
+    text = next((FORMATS[each] for each in cls.__mro__ if each in FORMATS), "")
+    names = re.findall(r"\$(\w+)", text)
+    definition.operands.sort(
+        key=lambda each: names.index(each[0]) if each[0] in names else -1
+    )
 
 
 def _verify_more(definition: irdl.OpDef, lists: Sequence[MixedList]) -> None:

@@ -5,7 +5,7 @@ Source: MLIR, `memref` dialect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from xdsl import traits
 from xdsl.dialects import builtin
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 class _IndexedOp(XetlOp):
     """An access to the element of ``memref`` at ``indices``."""
 
+    memref = operand_def(builtin.MemRefType)
+    indices = var_operand_def(builtin.IndexType)
+
     def verify_(self) -> None:
-        op: Any = self
-        rank, given = base.memref_type(op.memref).get_num_dims(), len(op.indices)
+        rank, given = base.memref_type(self.memref).get_num_dims(), len(self.indices)
         base.check(rank == given, "expected {} indices, found {}", rank, given)
 
 
 class LoadOp(_IndexedOp, name="memref.load", traits=[traits.MemoryReadEffect()]):
     """Read one element."""
 
-    memref = operand_def(builtin.MemRefType)
-    indices = var_operand_def(builtin.IndexType)
     nontemporal = alignment = opt_prop_def(builtin.IntegerAttr)
     result = result_def(like("memref", base.element_of))
 
@@ -50,8 +50,6 @@ class StoreOp(_IndexedOp, name="memref.store", traits=[traits.MemoryWriteEffect(
     """Write one element."""
 
     value = operand_def(like("memref", base.element_of))
-    memref = operand_def(builtin.MemRefType)
-    indices = var_operand_def(builtin.IndexType)
     nontemporal = alignment = opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
@@ -62,8 +60,6 @@ class StoreOp(_IndexedOp, name="memref.store", traits=[traits.MemoryWriteEffect(
 class PrefetchOp(_IndexedOp, name="memref.prefetch", traits=READS_AND_WRITES):
     """Prefetch the cache line of an element; locality 3 keeps it in all caches."""
 
-    memref = operand_def(builtin.MemRefType)
-    indices = var_operand_def(builtin.IndexType)
     isWrite = prop_def(builtin.IntegerAttr[builtin.I1])  # noqa: N815 - MLIR's name
     localityHint = prop_def(builtin.IntegerAttr[builtin.I32])  # noqa: N815 - MLIR's name
     isDataCache = prop_def(builtin.IntegerAttr[builtin.I1])  # noqa: N815 - MLIR's name
@@ -158,8 +154,6 @@ class AtomicRmwOp(
 
     kind = prop_def(builtin.IntegerAttr | builtin.StringAttr)
     value = operand_def(like("memref", base.element_of))
-    memref = operand_def(builtin.MemRefType)
-    indices = var_operand_def(builtin.IndexType)
     result = result_def(like("value"))
 
     WORDS = ATOMIC_KINDS

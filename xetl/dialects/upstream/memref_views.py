@@ -56,11 +56,13 @@ class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
         check(fits, "shapes do not agree: {} to {}", source, result)
 
 
-class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast", traits=[Pure()]):
-    """A view of the same memory in another memory space."""
-
+class _View(XetlOp, traits=[Pure()]):
     source = irdl.operand_def(builtin.MemRefType)
     result = irdl.result_def(builtin.MemRefType)
+
+
+class MemorySpaceCastOp(_View, name="memref.memory_space_cast"):
+    """A view of the same memory in another memory space."""
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -113,15 +115,13 @@ class ExtractStridedMetadataOp(
         return (len(self.results) - 2) // 2
 
 
-class _StridedView(XetlOp, traits=[Pure()]):
+class _StridedView(_View):
     """A view given by offsets, sizes and strides."""
 
-    source = irdl.operand_def(builtin.MemRefType)
     offsets = sizes = strides = irdl.var_operand_def(builtin.IndexType)
     static_offsets = irdl.prop_def(builtin.DenseArrayBase)
     static_sizes = irdl.prop_def(builtin.DenseArrayBase)
     static_strides = irdl.prop_def(builtin.DenseArrayBase)
-    result = irdl.result_def(builtin.MemRefType)
 
     mixed_offsets = MixedList("offsets", "static_offsets")
     mixed_sizes = MixedList("sizes", "static_sizes")
@@ -214,13 +214,11 @@ class SubviewOp(_StridedView, name="memref.subview"):
         self.verify_element()
 
 
-class ViewOp(XetlOp, name="memref.view", traits=[Pure()]):
+class ViewOp(_View, name="memref.view"):
     """A view of bytes, from a byte offset on, as elements of another type."""
 
-    source = irdl.operand_def(builtin.MemRefType)
     byte_shift = irdl.operand_def(builtin.IndexType)
     sizes = irdl.var_operand_def(builtin.IndexType)
-    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = (
         "$source `[` $byte_shift `]` `` custom<Indices>($sizes) attr-dict `:` "
@@ -233,17 +231,10 @@ def _permutation(dims: Sequence[int]) -> builtin.AffineMapAttr:
     return builtin.AffineMapAttr(AffineMap(len(dims), 0, results))
 
 
-class TransposeOp(
-    XetlOp,
-    name="memref.transpose",
-    makers={"permutation": _permutation},
-    traits=[Pure()],
-):
+class TransposeOp(_View, name="memref.transpose", makers={"permutation": _permutation}):
     """A view with its dimensions in another order."""
 
-    source = irdl.operand_def(builtin.MemRefType)
     permutation = irdl.prop_def(builtin.AffineMapAttr)
-    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = (
         "$source custom<Map>($permutation) attr-dict `:` type($source) `to` "
@@ -306,9 +297,10 @@ def _check_groups(
     check(long.element_type == short.element_type, "the element type is kept")
 
 
-class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
+class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}, traits=[Pure()]):
     src = irdl.operand_def(builtin.MemRefType)
     reassociation = irdl.prop_def(builtin.ArrayAttr)
+    result = irdl.result_def(builtin.MemRefType)
 
     @property
     def groups(self) -> list[list[int]]:
@@ -316,10 +308,8 @@ class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
         return groups_of(self.reassociation)
 
 
-class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()]):
+class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape"):
     """A view that merges groups of contiguous dimensions."""
-
-    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = (
         "$src custom<Groups>($reassociation) attr-dict `:` type($src) `into` "
@@ -330,14 +320,11 @@ class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()])
         _check_groups(self.groups, memref_type(self.src), memref_type(self.result))
 
 
-class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
+class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
     """A view that splits dimensions; the last one of a group varies fastest."""
 
-    src = irdl.operand_def(builtin.MemRefType)
     output_shape = irdl.var_operand_def(builtin.IndexType)
-    reassociation = irdl.prop_def(builtin.ArrayAttr)
     static_output_shape = irdl.prop_def(builtin.DenseArrayBase)
-    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = (
         "$src custom<Groups>($reassociation) `output_shape` "

@@ -6,7 +6,6 @@ Source: MLIR, `vector` dialect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from xdsl import irdl
 from xdsl.dialects import builtin
@@ -48,16 +47,16 @@ class _Access(XetlOp):
 
     MOVED = "result"
 
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+
     def verify_(self) -> None:
-        op: Any = self
-        check_base(op.base, op.indices, getattr(op, self.MOVED).type)
+        check_base(self.base, self.indices, getattr(self, self.MOVED).type)
 
 
 class LoadOp(_Access, name="vector.load", traits=[MemoryReadEffect()]):
     """Load consecutive elements of the last dimension(s); all must be inside."""
 
-    base = irdl.operand_def(builtin.MemRefType)
-    indices = irdl.var_operand_def(builtin.IndexType)
     nontemporal = alignment = irdl.opt_prop_def(builtin.IntegerAttr)
     result = irdl.result_def(builtin.VectorType)
 
@@ -72,8 +71,6 @@ class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
     MOVED = "value"
 
     value = irdl.operand_def(builtin.VectorType)
-    base = irdl.operand_def(builtin.MemRefType)
-    indices = irdl.var_operand_def(builtin.IndexType)
     nontemporal = alignment = irdl.opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
@@ -85,8 +82,6 @@ class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
 class MaskedloadOp(_Access, name="vector.maskedload", traits=[MemoryReadEffect()]):
     """Load the elements whose mask is set; the others come from ``pass_thru``."""
 
-    base = irdl.operand_def(builtin.MemRefType)
-    indices = irdl.var_operand_def(builtin.IndexType)
     mask = irdl.operand_def(like("pass_thru", _mask_of, base=builtin.VectorType))
     pass_thru = irdl.operand_def(builtin.VectorType)
     alignment = irdl.opt_prop_def(builtin.IntegerAttr)
@@ -103,8 +98,6 @@ class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffec
 
     MOVED = "value"
 
-    base = irdl.operand_def(builtin.MemRefType)
-    indices = irdl.var_operand_def(builtin.IndexType)
     mask = irdl.operand_def(like("value", _mask_of, base=builtin.VectorType))
     value = irdl.operand_def(builtin.VectorType)
     alignment = irdl.opt_prop_def(builtin.IntegerAttr)
@@ -118,8 +111,6 @@ class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffec
 class GatherOp(_Access, name="vector.gather", traits=[MemoryReadEffect()]):
     """Load the elements at the offsets ``index_vec`` whose mask is set."""
 
-    base = irdl.operand_def(builtin.MemRefType)
-    indices = irdl.var_operand_def(builtin.IndexType)
     index_vec = irdl.operand_def(builtin.VectorType)
     mask = irdl.operand_def(like("pass_thru", _mask_of, base=builtin.VectorType))
     pass_thru = irdl.operand_def(builtin.VectorType)
@@ -146,8 +137,6 @@ class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):
 
     MOVED = "value"
 
-    base = irdl.operand_def(builtin.MemRefType)
-    indices = irdl.var_operand_def(builtin.IndexType)
     index_vec = irdl.operand_def(builtin.VectorType)
     mask = irdl.operand_def(like("value", _mask_of, base=builtin.VectorType))
     value = irdl.operand_def(builtin.VectorType)
@@ -188,9 +177,8 @@ class _TransferOp(_Access, makers={"in_bounds": _flags}):
 
     def verify_(self) -> None:
         super().verify_()
-        op: Any = self
-        vector = vector_type(getattr(op, self.MOVED))
-        held = memref_type(op.base).element_type
+        vector = vector_type(getattr(self, self.MOVED))
+        held = memref_type(self.base).element_type
         fits = held == vector.element_type
         check(fits, "the memref holds {}, the vector is {}", held, vector)
         flags = self.properties["in_bounds"]
@@ -203,8 +191,6 @@ class TransferReadOp(
 ):
     """Load elements from ``indices`` on: ``padding`` if outside or masked off."""
 
-    base = irdl.operand_def(builtin.MemRefType)
-    indices = irdl.var_operand_def(builtin.IndexType)
     padding = irdl.operand_def(like("base", element_of))
     mask = irdl.opt_operand_def(like("result", _mask_of, base=builtin.VectorType))
     result = irdl.result_def(builtin.VectorType)
@@ -225,8 +211,6 @@ class TransferWriteOp(
     MOVED = "value"
 
     value = irdl.operand_def(builtin.VectorType)
-    base = irdl.operand_def(builtin.MemRefType)
-    indices = irdl.var_operand_def(builtin.IndexType)
     mask = irdl.opt_operand_def(like("value", _mask_of, base=builtin.VectorType))
 
     DEFAULTS = _defaults("value")

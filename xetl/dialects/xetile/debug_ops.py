@@ -106,9 +106,7 @@ class AssertOp(_TextOp, name="xetile.assert"):
     condition that is ``assumed``.
     """
 
-    # Redeclared for the order of the text: inherited operands would come last.
     condition = operand_def(i1)
-    arguments = var_operand_def()
     assumed = opt_prop_def(UnitAttr)
 
     assembly_format = "$condition `,` " + _TEXT

@@ -269,13 +269,12 @@ class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile", traits=READS_AND_W
         self.verify_hints()
 
 
-class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure()]):
+class UpdateTileOffsetOp(TileOp, name="xetile.update_tile_offset", traits=[Pure()]):
     """The tile moved by ``offsets`` rows and columns, or each element by its index.
 
     Source: XeTile RFC, "update_tile_offset".
     """
 
-    tile = irdl.operand_def(TileType)
     offsets = irdl.var_operand_def(builtin.IndexType)
     indices = irdl.opt_operand_def()
     static_offsets = irdl.prop_def(builtin.DenseArrayBase)
@@ -290,7 +289,7 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure(
     """Rows and columns to move by; () if scattered."""
 
     def verify_(self) -> None:
-        tile = tile_type(self.tile)
+        tile = self.tile_type
         if not tile.scattered:
             found = len(self.mixed_offsets)
             if not (found == 2 and self.indices is None):

@@ -197,10 +197,7 @@ class StoreNdOp(
 ):
     """Store a block; elements outside of the matrix are dropped."""
 
-    # In the order of the text: those of a base class would come last.
     value = operand_def(builtin.VectorType)
-    tensor_desc = operand_def(TensorDescType)
-    offsets = var_operand_def(builtin.IndexType)
 
     assembly_format = (
         f"$value `,` {_BLOCK} prop-dict attr-dict `:` type($value) `,` "

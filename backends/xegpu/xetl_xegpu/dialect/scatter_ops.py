@@ -152,10 +152,7 @@ class LoadOp(_AccessOp, name="xegpu.load", traits=[MemoryReadEffect()]):
 class StoreOp(_AccessOp, name="xegpu.store", traits=[MemoryWriteEffect()]):
     """Store elements at ``base + offsets`` where ``mask`` is set."""
 
-    # In the order of the text: those of a base class would come last.
-    value = base = operand_def()
-    offsets = opt_operand_def()
-    mask = operand_def()
+    value = operand_def()
 
     assembly_format = (
         f"$value `,` {_PLACES} `,` $mask prop-dict attr-dict `:` "

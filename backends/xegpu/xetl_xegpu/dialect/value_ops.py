@@ -122,14 +122,11 @@ def _result_shape(
 class PrintOp(RecordOp, name="xegpu_x.print"):
     """`xetile.print` of scalars and fragments; `gpu.printf` cannot print vectors."""
 
-    arguments = irdl.var_operand_def()
-
 
 class AssertOp(RecordOp, name="xegpu_x.assert"):
     """`xetile.assert`; the text of `cf.assert` cannot have values in it."""
 
     condition = irdl.operand_def(builtin.I1)
-    arguments = irdl.var_operand_def()
 
 
 def mem_desc_type(value: base.Value) -> MemDescType:
@@ -207,10 +204,7 @@ class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix", traits=[MemoryReadEffect
 class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix", traits=[MemoryWriteEffect()]):
     """Store a block of a matrix in shared memory."""
 
-    # In the order of the text: those of a base class would come last.
     value = irdl.operand_def()
-    mem_desc = irdl.operand_def(MemDescType)
-    offsets = irdl.var_operand_def(builtin.IndexType)
 
     assembly_format = (
         f"$value `,` {_MATRIX} prop-dict attr-dict `:` "

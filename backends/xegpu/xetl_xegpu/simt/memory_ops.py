@@ -63,6 +63,8 @@ class CachedOp(XetlOp):
 class AccessOp(XetlOp):
     """Base class of accesses: an address, a mask and a space."""
 
+    address = operand_def(I64)
+    mask = operand_def(I1)
     space = opt_prop_def(StringAttr, StringAttr("global"))
 
     @property
@@ -95,8 +97,6 @@ class LocalBaseOp(XetlOp, name="simt.local_base", traits=[Pure()]):
 class LoadOp(CachedOp, AccessOp, name="simt.load", traits=[MemoryReadEffect()]):
     """Load an element. If the mask is not set, nothing is read; give ``fill``."""
 
-    address = operand_def(I64)
-    mask = operand_def(I1)
     fill = operand_def()
     result = result_def(like("fill"))
     assembly_format = "$address `,` $mask `,` $fill attr-dict `:` type($fill)"
@@ -110,8 +110,6 @@ class StoreOp(CachedOp, AccessOp, name="simt.store", traits=[MemoryWriteEffect()
     """Store an element where the mask is set."""
 
     value = operand_def()
-    address = operand_def(I64)
-    mask = operand_def(I1)
     assembly_format = "$value `,` $address `,` $mask attr-dict `:` type($value)"
 
     def verify_(self) -> None:
@@ -133,8 +131,6 @@ class AtomicOp(
     """
 
     value = operand_def()
-    address = operand_def(I64)
-    mask = operand_def(I1)
     expected = opt_operand_def(like("value"))
     kind = prop_def(StringAttr)
     result = result_def(like("value"))

@@ -262,6 +262,7 @@ class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
         unsigned: indices of the fields whose integers are unsigned.
     """
 
+    arguments = irdl.var_operand_def()
     template = irdl.prop_def(builtin.StringAttr)
     shapes = irdl.prop_def(builtin.ArrayAttr[builtin.DenseArrayBase])
     unsigned = irdl.opt_prop_def(builtin.DenseArrayBase)
@@ -282,7 +283,6 @@ class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
 class PrintOp(RecordOp, name="simt.print"):
     """Print a line. One subgroup of a program executes it."""
 
-    arguments = irdl.var_operand_def()
     assembly_format = "$template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
 
 
@@ -295,7 +295,6 @@ class AssertOp(RecordOp, name="simt.assert"):
     """
 
     condition = irdl.operand_def(builtin.I1)
-    arguments = irdl.var_operand_def()
     assembly_format = (
         "$condition `,` $template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
     )
