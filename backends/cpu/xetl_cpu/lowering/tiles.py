@@ -15,6 +15,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis import affine, memory
 from xetl.analysis.affine import dominates, is_defined_outside
+from xetl.analysis.control_flow import targets
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, is_memref, is_vector, vector_type
 from xetl.dialects.upstream import arith, func, memref, scf
@@ -106,22 +107,11 @@ def dims_moved(tile: SSAValue, by: Callable[[Index], bool]) -> set[int] | None:
                 moved |= {n for n, step in enumerate(user.mixed_offsets) if by(step)}
                 waiting += [user.result]
                 continue
-            carried = _carried(user, use.index)
-            if carried is None:
+            carried = targets(user, use.index)
+            if not carried:
                 return None
             waiting += carried
     return moved
-
-
-def _carried(user: Operation, index: int) -> list[SSAValue] | None:
-    """Return the values that a loop makes of operand ``index`` of its head or yield."""
-    loop = user.parent_op() if isinstance(user, scf.YieldOp) else user
-    if not isinstance(loop, scf.ForOp):
-        return None
-    number = index if isinstance(user, scf.YieldOp) else index - 3
-    if number < 0:
-        return None
-    return [loop.body.block.args[1 + number], loop.results[number]]
 
 
 def task_along_n(op: dialect.BrgemmTileOp) -> tuple[SSAValue, SSAValue] | None:
