@@ -85,3 +85,15 @@ def test_elements_behind_a_matrix_are_zeros(size: tuple[int, int]) -> None:
     expected = np.zeros((3, 16, 32))
     expected[:, :, :n] = a[:, :, :k].astype(np.float64) @ b.astype(np.float64)
     same(out, expected[:, :, :28].astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [(6, 47), (6, 48), (20, 20), (32, 300), (9, 1)])
+def test_few_rows_by_contiguous_columns(dtype: Any, shape: tuple[int, int]) -> None:
+    """Long columns are dot products, short ones are packed."""
+    rows, k = shape
+    rng = np.random.default_rng(0)
+    a = fenced(small_integers(rng, 2, rows, k, dtype=dtype))
+    b = fenced(small_integers(rng, 2, 200, k, dtype=dtype)).swapaxes(1, 2)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    same(run(a, b, BM=32, BN=256, BK=32), exact.astype(dtype))
