@@ -12,7 +12,9 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_like_torch import BOUNDS, close
 from xetl import ops
 from xetl.errors import LaunchError
+from xetl.language.dtypes import i32
 from xetl.ops.calling.declare import FUNCTIONS
+from xetl.ops.products.scaled_products import scaled_product
 
 ENDS = [5, 5, 40, 70]
 
@@ -118,3 +120,15 @@ def test_linear_names_its_arguments() -> None:
     assert one.value.file == __file__
     with pytest.raises(LaunchError, match="input of dtype f32 and weight of dtype f64"):
         ops.linear(x, np.ones((5, 8)))
+
+
+@pytest.mark.parametrize("is_one", [(False, False), (True, False), (False, True)])
+def test_only_rows_of_the_matrix_are_multiplied(is_one: tuple[bool, bool]) -> None:
+    """33 rows are no 64: the product knows how many are stored."""
+    sizes = [1 if one else n for one, n in zip(is_one, (33, 96))]
+    types = f"i8[33,64] i8[64,96] f32[{sizes[0]}] f32[{sizes[1]}] None f32[33,96]"
+    tiles = {"SUMS": i32, "IS_ONE": is_one, "BM": 64, "BN": 64, "BK": 32}
+    text = scaled_product.ir("xsmm", types, backend="cpu", **tiles)
+    (product,) = (line for line in text.splitlines() if "xsmm.brgemm.tile(" in line)
+    assert " rows %" in product
+    assert " cols %" in product

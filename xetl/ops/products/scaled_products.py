@@ -45,6 +45,7 @@ def scaled_product(
     bias: Array | None,
     out: Array,
     SUMS: constexpr,
+    IS_ONE: constexpr,
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
@@ -54,19 +55,20 @@ def scaled_product(
     Args:
         a: (m, k), 8-bit integers or floats.
         b: (k, n), dtype of ``a``.
-        scale_a: (m,), or (1,) for all rows.
-        scale_b: (n,), or (1,) for all columns.
+        scale_a: (m,), or (1,) for all rows if ``IS_ONE[0]``.
+        scale_b: (n,), or (1,) for all columns if ``IS_ONE[1]``.
         bias: (n,) or None.
         out: (m, n).
         SUMS: the dtype of the sums. The tile is as for `product`.
+        IS_ONE: see the scales. A branch at run time would hide which rows are read.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     acc = accumulated(a, b, m, n, SUMS, BM, BN, BK).to(xetile.f32)
-    if scale_a.shape[0] == 1:
+    if IS_ONE[0]:
         acc = acc * scale_a[0].to(xetile.f32)
     else:
         acc = acc * take(scale_a, [m], (BM,), xetile.f32)[:, None]
-    if scale_b.shape[0] == 1:
+    if IS_ONE[1]:
         acc = acc * scale_b[0].to(xetile.f32)
     else:
         acc = acc * take(scale_b, [n], (BN,), xetile.f32)[None, :]
@@ -220,7 +222,8 @@ def scaled_mm(
         tiles = choose_tiles(m, n) if cut is None else tiles_of_device(work, cut)
         line: View = lambda x: x.reshape(-1)
         views = (itself, itself, line, line, itself, itself)
-        constants = (i32 if a.dtype == i8 else f32, *tiles[:3])
+        is_one = tuple(size_of(x.shape) == 1 for x in (scale_a, scale_b))
+        constants = (i32 if a.dtype == i8 else f32, is_one, *tiles[:3])
         launch = Launch(scaled_product, views, (), tiles.grid, constants)
         return [Step(launch, (a, b, scale_a, scale_b, bias, *made))]
 

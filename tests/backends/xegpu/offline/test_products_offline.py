@@ -204,7 +204,7 @@ def test_floats_of_eight_bits_are_converted(
 def test_bytes_with_scales(target: str, most: int) -> None:
     """The bars of a product of bytes hold with a scale for each row and column."""
     types = "i8[M,4096] i8[4096,4096] f32[M] f32[4096] None bf16[M,4096]"
-    tiles = {"SUMS": i32, "BM": 128, "BN": 128, "BK": 64}
+    tiles = {"SUMS": i32, "IS_ONE": (False, False), "BM": 128, "BN": 128, "BK": 64}
     text = scaled_product.ir("asm", types, backend="xegpu", target=target, **tiles)
     aligned = text.split("_unaligned:")[0]
     step = max(loops(aligned), key=lambda loop: loop.dpas)
