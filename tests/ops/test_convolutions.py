@@ -16,8 +16,9 @@ from xetl.language.dtypes import bf16, f32
 from xetl.ops.calling.declarations import temporary
 from xetl.ops.calling.views import array_of
 from xetl.ops.convolution import kernels, plans
+from xetl.ops.convolution.columns import has_few_pixels
 from xetl.ops.convolution.geometry import Geometry
-from xetl.ops.convolution.windows import find_windows
+from xetl.ops.convolution.windows import LAST, find_windows
 
 CASES = [
     # One channel, which is no group of several.
@@ -55,6 +56,9 @@ CASES = [
     ((2, 3, 18, 17), (612, 3, 1, 3), {"padding": (0, 1)}),
     # What a program would copy is too much.
     ((1, 2, 90, 80), (2, 1, 40, 36), {"groups": 2, "stride": 3, "dilation": 2}),
+    # Patches: each pixel is in one window, or in none.
+    ((2, 3, 12, 20), (7, 3, 4, 5), {"stride": (4, 5)}),
+    ((2, 3, 13, 18), (5, 3, 2, 2), {"stride": 2}),
     # Rows shorter than half of a vector, with channels that fill one.
     ((3, 20, 5, 3), (20, 1, 3, 3), {"groups": 20, "padding": 1}),
 ]
@@ -128,6 +132,10 @@ CHANNELS_LAST = [
     # Fewer pixels than channels.
     ((1, 6, 9, 11), (130, 6, 3, 3), {"padding": 1}),
     ((2, 6, 3, 4), (30, 6, 1, 1), {}),
+    # Patches: each pixel is in one window, or in none.
+    ((2, 3, 12, 20), (7, 3, 4, 5), {"stride": (4, 5)}),
+    ((1, 5, 6, 9), (4, 5, 1, 3), {"stride": (1, 3)}),
+    ((2, 3, 13, 20), (7, 3, 4, 4), {"stride": 4}),
     # Groups: the images are copied.
     ((2, 6, 9, 11), (6, 3, 3, 3), {"groups": 2}),
     ((1, 4, 9, 11), (8, 1, 3, 3), {"groups": 4, "stride": 2}),
@@ -368,3 +376,12 @@ def test_one_tap_of_padded_images(padding: tuple[int, int]) -> None:
     found = ops.conv2d(x, weight, padding=padding)
     wanted = torch.nn.functional.conv2d(x, weight, padding=padding)
     torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_weights_with_channels_last_are_not_copied_by_columns() -> None:
+    """They would be copied first, which took longer than all windows."""
+    g = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (4, 4))
+    weight = temporary((32, 8, 3, 3), f32)
+    assert has_few_pixels(weight, 1, g, 1)
+    weight = temporary((32, 8, 3, 3), f32, order=LAST)
+    assert not has_few_pixels(weight, 1, g, 1)

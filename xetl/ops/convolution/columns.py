@@ -30,8 +30,12 @@ _CHANNELS, _PIXELS, _PART = 64, 256, 16
 
 
 def has_few_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool:
-    """Return whether the results have no more pixels in all than channels."""
-    return groups == 1 and batch * size_of(g.result) <= weight.shape[0]
+    """Return whether the results have no more pixels in all than channels.
+
+    A weight with its channels last is no matrix for the rows of `_columns_of`.
+    """
+    is_few = groups == 1 and batch * size_of(g.result) <= weight.shape[0]
+    return is_few and not is_channels_last(weight)
 
 
 def copies_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool:

@@ -39,6 +39,11 @@ from xetl.ops.convolution.columns import (
     weight_by_columns,
 )
 from xetl.ops.convolution.geometry import Geometry, phases
+from xetl.ops.convolution.patches import (
+    convolve_patches,
+    suits_patches,
+    weight_by_patches,
+)
 from xetl.ops.convolution.windows import LAST, is_channels_last
 from xetl.runtime.call_site import at_caller
 
@@ -99,15 +104,16 @@ def convolution(
     floats("conv2d", input, *others)
     g = _geometry(input.shape, weight.shape, (stride, padding, dilation))
     shape = (input.shape[0], weight.shape[0], *g.result)
-    copies = copies_pixels(weight, input.shape[0], g, groups)
-    return Call(
-        (_images_like(input, shape),),
-        lambda made: (
-            convolve_columns(input, weight, bias, made[0], g)
-            if copies
-            else plans.convolve(input, weight, bias, made[0], g, groups)
-        ),
-    )
+
+    def steps(made: Sequence[Operand]) -> list[Step]:
+        given = input, weight, bias, made[0], g
+        if suits_patches(input, weight, g, groups) and is_channels_last(made[0]):
+            return convolve_patches(*given)
+        if copies_pixels(weight, input.shape[0], g, groups):
+            return convolve_columns(*given)
+        return plans.convolve(*given, groups)
+
+    return Call((_images_like(input, shape),), steps)
 
 
 def _images_like(x: Operand, shape: Shape) -> Operand:
@@ -167,7 +173,10 @@ def convolution_by_weight(
     def steps(made: Sequence[Operand]) -> list[Step]:
         if not input.shape[0]:
             return [cleared(made[0])]
-        if has_few_pixels(new, input.shape[0], g, groups):
+        if suits_patches(input, grad, g, groups):
+            return weight_by_patches(grad, input, made[0], g)
+        is_split = groups == 1 and g.has_patches and not is_channels_last(input)
+        if is_split or has_few_pixels(new, input.shape[0], g, groups):
             return weight_by_columns(grad, input, made[0], g)
         return by_weight(grad, input, made[0], g, groups)
 

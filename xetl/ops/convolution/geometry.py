@@ -56,6 +56,12 @@ class Geometry:
         is_one = all(n == 1 for n in numbers) and self.first == (0, 0)
         return is_one and self.where == ALL
 
+    @property
+    def has_patches(self) -> bool:
+        """Whether each pixel is in one window, as where a vision transformer begins."""
+        is_split = self.taps == self.stride and self.first == (0, 0)
+        return is_split and self.dilation == (1, 1) and self.taps != (1, 1)
+
 
 class _Phase(NamedTuple):
     """One dimension of a phase of a derivative; see `Geometry`."""
