@@ -144,3 +144,33 @@ def test_sums_along_many_rows(shape: Any, dtype: Any) -> None:
     out = torch.empty_like(wanted)
     ops.scatter_add(*given, out=out)
     assert torch.equal(out, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize(
+    ("shape", "index_shape", "dim"),
+    [
+        ((7, 1), (90, 1), 0),
+        ((3, 7, 1), (3, 20, 1), 1),
+        ((3, 40, 1, 1), (2, 9, 1, 1), 1),
+    ],
+)
+def test_rows_of_one_element_are_elements(
+    shape: Any, index_shape: Any, dim: int, dtype: Any
+) -> None:
+    """A column of edges is added as a line of them is."""
+    make = torch.Generator().manual_seed(0)
+    x, src = (
+        torch.randint(-9, 9, each, generator=make).to(dtype)
+        for each in (shape, (*index_shape[:-1], 3))
+    )
+    index = torch.randint(shape[dim], index_shape, generator=make)
+    found = ops.scatter_add(x, dim, index, src)
+    assert torch.equal(found, x.scatter_add(dim, index, src))
+    if dtype.is_floating_point:
+        x.requires_grad_()
+        taken = ops.gather(x, dim, index)
+        assert torch.equal(taken, x.gather(dim, index))
+        weights = src[..., :1].contiguous()
+        (by_x,) = torch.autograd.grad(taken, x, weights)
+        assert torch.equal(by_x, torch.zeros_like(x).scatter_add(dim, index, weights))

@@ -208,7 +208,7 @@ def _lines(shape: Shape, dim: int, *, along: bool) -> View:
     if len(shape) < 2:
         return lambda x: x.reshape(1, -1) if along else x.reshape(-1, 1)
     kept = tuple(slice(None) if i == dim else slice(0, n) for i, n in enumerate(shape))
-    return lambda x: x[kept] if along else np.moveaxis(x[kept], dim, -2)
+    return lambda x: np.moveaxis(x[kept], dim, -1 if along else -2)
 
 
 def _seen(
@@ -302,7 +302,7 @@ def _added(
 
     Without ``x``, it adds to the elements of ``made``.
     """
-    along = dim == max(made.ndim, 1) - 1
+    along = _is_innermost(dim, made)
     cut = _lines(index.shape, dim, along=along)
     whole = cut if x is None else _lines(made.shape, dim, along=along)
     given = [index, src, made] if x is None else [x, index, src, made]
@@ -381,7 +381,7 @@ def _sum_at(
     acc = sums_of(made.dtype) if made.dtype.is_float else made.dtype
     if _has_rows(dim, index, made if x is None else x, src):
         return added_rows((x, src, made), index, _line(dim, index), dim)
-    is_narrow = dim == made.ndim - 1 and made.shape[dim] < LEAST
+    is_narrow = _is_innermost(dim, made) and made.shape[dim] < LEAST
     if x is not None and not is_narrow and _same_matrices(dim, index, x):
         return [_added(x, index, src, made, dim, acc)]
     # An array of the user may overlap `src`, which is still to be read.
@@ -393,6 +393,11 @@ def _sum_at(
     return steps if is_made else [*steps, copied(to, made, acc)]
 
 
+def _is_innermost(dim: int, x: Operand) -> bool:
+    """Return whether the elements along ``dim`` are rows, perhaps those of columns."""
+    return size_of(x.shape[dim + 1 :]) == 1
+
+
 def _line(dim: int, index: Operand) -> View:
     """Return the view of the first index of each row."""
     place = tuple(slice(None) if i == dim else 0 for i in range(index.ndim))
@@ -402,7 +407,7 @@ def _line(dim: int, index: Operand) -> View:
 def _has_rows(dim: int, index: Operand, x: Operand, src: Operand) -> bool:
     """Return whether all elements of a row share an index, as in an expanded one."""
     others = [i for i in range(x.ndim) if i != dim]
-    if dim >= x.ndim - 1 or any(array_of(index).strides[i] for i in others):
+    if _is_innermost(dim, x) or any(array_of(index).strides[i] for i in others):
         return False
     is_whole = all(index.shape[i] == x.shape[i] == src.shape[i] for i in others)
     given = array_of(x), array_of(src)
