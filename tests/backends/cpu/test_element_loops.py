@@ -121,13 +121,22 @@ def a_program_each(A, B, rows, cols):
         B[i, j] = 0.3 * (A[i - 1, j] + A[i, j + 1]) + (B[i, j] if j > i else j)
 
 
+@xetile.kernel
+def tiles_in_a_loop(A, B, rows, cols):
+    for j in range(cols):
+        row = xetile.zeros((1, 32), A.dtype)
+        for i in range(rows):
+            row += xetile.load_tile(xetile.init_tile(A, [i, j], (1, 32)))
+        B[0, j] = row.max()
+
+
 VECTORS = [
     *(five_points, past_all_edges, shortest_paths, choices, down_columns),
     *(beside_each_other, by_numbers, product, windows),
 ]
 ONE_BY_ONE = [
     *(along_rows, first_is_stored),
-    *(adds_to_neighbours, reads_rows_above),
+    *(adds_to_neighbours, reads_rows_above, tiles_in_a_loop),
 ]
 
 

@@ -198,6 +198,8 @@ class _Vectors:
     def _lanes_of(self, value: SSAValue) -> SSAValue:
         """Return a vector of an old value for all lanes."""
         found = self.vectors.get(value, self.broadcast.get(value))
+        if found is None and not is_number(value.type):
+            raise _RefusedError
         if found is None:
             scalar = self.scalars.get(value, value)
             type_ = row_type(value.type, self.lanes)
