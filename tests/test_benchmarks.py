@@ -15,6 +15,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 QUICK = {
     "gemm": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=f32 512"],
     "bench_rows": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=4096 1024"],
+    "bench_elements": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=down"],
     "blocks": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=forward"],
     "networks": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=dlrm"],
     "ops": [
