@@ -238,10 +238,11 @@ class _Vectors:
         if not is_row or stride != 1 or element == i1:
             raise _RefusedError
         self.accesses.append(_Access(op, is_row=True))
-        base, type_ = op.memref, row_type(element, self.lanes)
-        at = [self.scalars.get(each, each) for each in op.indices]
+        base, *at = (self.scalars.get(v, v) for v in (op.memref, *op.indices))
+        type_ = row_type(element, self.lanes)
         if isinstance(op, memref.StoreOp):
-            if not self._is_sum(last, of_inner=False):
+            is_own = self._is_sum(last, of_inner=False)
+            if not is_own or not is_defined_outside(op.memref, self.loop):
                 raise _RefusedError
             value = self._lanes_of(op.value)
             made = vector.StoreOp(value, base, at)
@@ -365,8 +366,8 @@ class _Vectors:
     def _places_that_are_stored(self) -> Iterator[tuple[SSAValue, Index]]:
         """Yield where elements are stored, and a place of those that all lanes read.
 
-        Arrays that a kernel stores do not overlap themselves (`xetl.runtime.overlap`),
-        so equal places along the last dimension are one element or rows apart, and each
+        Arrays that a kernel stores do not overlap themselves (`xetl.runtime.overlap`;
+        views of texts might), so equal places along the last dimension are one element or rows apart, and each
         lane has its own. Rows that loops inside go through are not apart: lanes are in
         one row at a time, but iterations were in all of them, one after the other.
         """
@@ -380,8 +381,11 @@ class _Vectors:
             place = other.op.indices[-1]
             if store.op.memref is not other.op.memref:
                 raise _RefusedError
+            is_array = isinstance(store.op.memref, BlockArgument)
             are_known = all(map(self._is_known, store.op.indices[:-1]))
-            if (any(rows) and are_known) or (other.is_row and ahead == 0):
+            if is_array and any(rows) and are_known:
+                continue
+            if other.is_row and ahead == 0 and (is_array or set(rows) <= {0}):
                 continue
             if other.is_row or not self._is_known(place):
                 raise _RefusedError

@@ -83,3 +83,29 @@ func.func @sums(%A: memref<?x?xf32>, %B: memref<?xf32>, %n: index) attributes {x
   }
   func.return
 }
+
+// A view that the body makes is read; one whose place a loop inside moves is no store.
+// CHECK-LABEL: @views
+// CHECK:       %[[V:.*]] = memref.reinterpret_cast %A
+// CHECK-NEXT:  vector.load %[[V]]
+// CHECK:       scf.for
+// CHECK-NOT:   vector.store
+func.func @views(%A: memref<?xf32>, %B: memref<?xf32>, %n: index) attributes {xetile.alias_groups = array<i64: -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  scf.for %j = %c0 to %n step %c1 {
+    %view = memref.reinterpret_cast %A to offset: [%n], sizes: [%n], strides: [1] : memref<?xf32> to memref<?xf32, strided<[1], offset: ?>>
+    %a = memref.load %view[%j] : memref<?xf32, strided<[1], offset: ?>>
+    memref.store %a, %B[%j] : memref<?xf32>
+  }
+  scf.for %j = %c0 to %n step %c1 {
+    scf.for %k = %c0 to %n step %c1 {
+      %view = memref.reinterpret_cast %B to offset: [%k], sizes: [%n], strides: [1] : memref<?xf32> to memref<?xf32, strided<[1], offset: ?>>
+      %b = arith.index_cast %k : index to i32
+      %f = arith.sitofp %b : i32 to f32
+      memref.store %f, %view[%j] : memref<?xf32, strided<[1], offset: ?>>
+    }
+  }
+  func.return
+}
