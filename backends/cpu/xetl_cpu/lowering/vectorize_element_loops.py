@@ -367,9 +367,10 @@ class _Vectors:
         """Yield where elements are stored, and a place of those that all lanes read.
 
         Arrays that a kernel stores do not overlap themselves (`xetl.runtime.overlap`;
-        views of texts might), so equal places along the last dimension are one element or rows apart, and each
-        lane has its own. Rows that loops inside go through are not apart: lanes are in
-        one row at a time, but iterations were in all of them, one after the other.
+        views of texts might), so equal places along the last dimension are one element
+        or rows apart, and each lane has its own. Rows that loops inside go through are
+        not apart: lanes are in one row at a time, but iterations were in all of them,
+        one after the other.
         """
         stores = [each for each in self.accesses if isinstance(each.op, memref.StoreOp)]
         for store, other in product(stores, self.accesses):
