@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from xetl.analysis.control_flow import sources
+from xetl.analysis.control_flow import loop_of_counter, sources
 from xetl.dialects.base import Index, around, constant_index
 from xetl.dialects.upstream import arith, gpu, index, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
@@ -106,11 +106,10 @@ def _sign_rule(
     number, op = constant_index(value), value.owner
     if number is not None:
         return _all, [number]
+    loop = loop_of_counter(value)
+    if loop is not None:  # its step is positive
+        return _all, [loop.lower_bound]
     if isinstance(value, BlockArgument):
-        loop = value.block.parent_op()
-        if isinstance(loop, scf.ForOp) and value.index == 0:
-            # The step of a loop is positive.
-            return _all, [loop.lower_bound]
         return _known(is_size is not None and is_size(value))
     if isinstance(op, memref.ExtractStridedMetadataOp):
         rank = (len(op.results) - 2) // 2
@@ -215,10 +214,9 @@ def joined_values(value: SSAValue) -> Sequence[SSAValue] | None:
     owner = value.owner
     if isinstance(owner, arith.SelectOp):
         return [owner.true_value, owner.false_value]
-    if isinstance(value, BlockArgument) and value.index == 0:
-        loop = value.block.parent_op()
-        if isinstance(loop, scf.ForOp):  # the lower bound plus some steps
-            return [loop.lower_bound, loop.step]
+    loop = loop_of_counter(value)
+    if loop is not None:  # the lower bound plus some steps
+        return [loop.lower_bound, loop.step]
     return sources(value)
 
 
@@ -267,8 +265,8 @@ def _extreme(value: Index, sign: int) -> Terms:
     def known(each: Index) -> Terms | None:
         if isinstance(each, SSAValue) and isinstance(each.owner, _CASTS):
             return {(id(each),): 1}  # from a type that may not hold its number
-        loop = each.owner.parent_op() if isinstance(each, BlockArgument) else None
-        if isinstance(loop, scf.ForOp) and loop.body.block.args[0] is each:
+        loop = loop_of_counter(each)
+        if loop is not None:
             counters[id(each)] = len([*around(loop, Operation)]), loop
         return _constant_term(each)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from xetl.dialects.base import constant_index
+from xetl.dialects.base import Index, constant_index
 from xetl.dialects.upstream import arith, scf
 
 
@@ -92,6 +92,23 @@ def carried_together(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
             pass
 
 
+def loop_of_counter(value: Index) -> scf.ForOp | None:
+    """Return the counted loop whose counter this is."""
+    if not isinstance(value, BlockArgument) or value.index:
+        return None
+    loop = value.block.parent_op()
+    return loop if isinstance(loop, scf.ForOp) else None
+
+
+def conditions_of(condition: SSAValue) -> Iterator[SSAValue]:
+    """Yield the conditions whose conjunction this is."""
+    if isinstance(condition.owner, arith.AndiOp):
+        for each in condition.owner.operands:
+            yield from conditions_of(each)
+    else:
+        yield condition
+
+
 def constant_trips(loop: scf.ForOp) -> int | None:
     """Return the trip count of a loop if its bounds and its step are constants."""
     bounds = loop.lower_bound, loop.upper_bound, loop.step
@@ -104,11 +121,10 @@ def constant_trips(loop: scf.ForOp) -> int | None:
 def is_known_below(x: SSAValue, n: SSAValue, op: Operation) -> bool:
     """Whether loops and conditions around ``op`` prove ``0 <= x < n`` there."""
     facts = set[str]()
-    if isinstance(x, BlockArgument) and x.index == 0:
-        loop = x.block.parent_op()
-        if isinstance(loop, scf.ForOp):
-            facts |= {"slt"} if loop.upper_bound is n else set()
-            facts |= {"sge"} if _is_positive(loop.lower_bound) else set()
+    loop = loop_of_counter(x)
+    if loop is not None:
+        facts |= {"slt"} if loop.upper_bound is n else set()
+        facts |= {"sge"} if _is_positive(loop.lower_bound) else set()
     inner: Operation | None = op
     while inner is not None and not {"sge", "slt"} <= facts:
         region, inner = inner.parent_region(), inner.parent_op()
@@ -119,14 +135,13 @@ def is_known_below(x: SSAValue, n: SSAValue, op: Operation) -> bool:
 
 def _facts(condition: SSAValue, x: SSAValue, n: SSAValue) -> Iterator[str]:
     """Yield ``sge`` if a condition implies ``x >= 0``, and ``slt`` if ``x < n``."""
-    op = condition.owner
-    if isinstance(op, arith.AndiOp):
-        for each in op.operands:
-            yield from _facts(each, x, n)
-    elif isinstance(op, arith.CmpiOp) and op.lhs is x:
-        name = op.predicate_name
-        if (name == "sge" and _is_positive(op.rhs)) or (name == "slt" and op.rhs is n):
-            yield name
+    for each in conditions_of(condition):
+        op = each.owner
+        if isinstance(op, arith.CmpiOp) and op.lhs is x:
+            name = op.predicate_name
+            is_least = name == "sge" and _is_positive(op.rhs)
+            if is_least or (name == "slt" and op.rhs is n):
+                yield name
 
 
 def _is_positive(value: SSAValue) -> bool:

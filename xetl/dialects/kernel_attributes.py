@@ -31,6 +31,9 @@ STAGE = "xetl.stage"
 """The backend and the stage, such as ``cpu.xsmm``, after which compilation of a text
 continues: the stage printed the text, or the text is in the dialect of the stage."""
 
+BOUNDS, DIM = "xetile.bounds", "xetile.dim"
+"""The array, and its dimension, whose bounds a comparison or a tile has to keep."""
+
 SHARED = 3
 """The memory space of shared local memory."""
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from xetl.dialects.kernel_attributes import BOUNDS, DIM
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.frontend import arithmetic, casts
 from xetl.frontend.arguments import Arg
@@ -156,8 +157,8 @@ def mark_bounds(op: Operation, array: Array, dim: int) -> None:
 
     It does so if the comparison fails, or the tile exceeds the array.
     """
-    op.attributes["xetile.bounds"] = builtin.StringAttr(array.name)
-    op.attributes["xetile.dim"] = builtin.IntegerAttr.from_index_int_value(dim)
+    op.attributes[BOUNDS] = builtin.StringAttr(array.name)
+    op.attributes[DIM] = builtin.IntegerAttr.from_index_int_value(dim)
 
 
 def _inside(ctx: Context, array: Array, indices: Mapping[int, Value]) -> SSAValue:

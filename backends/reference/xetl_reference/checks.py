@@ -14,6 +14,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
+from xetl.dialects.kernel_attributes import BOUNDS
 from xetl.dialects.upstream.arith import SelectOp
 from xetl.worklist import Worklist
 from xetl_reference import findings
@@ -265,7 +266,7 @@ def _comparisons(op: Any) -> list[Operation]:
         owner = value.owner
         if not isinstance(owner, Operation):
             return []
-        if findings.BOUNDS in owner.attributes:
+        if BOUNDS in owner.attributes:
             found[findings.dim_of(owner)] = owner
         elif owner.name in _SPREADING:
             waiting += owner.operands

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import VectorType
 
+from xetl.dialects.kernel_attributes import BOUNDS, DIM
 from xetl.errors import CallFrame, CheckError, XetlError
 from xetl.frames import at_frames, frame_at
 from xetl.transforms.diagnostics import positions_of
@@ -36,8 +37,6 @@ def frames_of(op: Any) -> Iterator[CallFrame]:
         yield frame_at(at.filename.data, at.line.data, at.column.data)
 
 
-BOUNDS, DIM = "xetile.bounds", "xetile.dim"
-"""Attributes of the comparison that guards an index: the array's name and dimension."""
 STEP = "xetile.step"
 """Attribute of the comparison that guards a step of a loop."""
 

@@ -19,9 +19,9 @@ LLVM vectorises them (Zen 4, Jacobi's 5 points of 256 x 256 in f32: 98 us, then 
 Elements are computed as before and in the order of the program, so no number changes.
 
 Loops inside, of as many trips in all iterations, carry vectors. Conditions that are no
-tests of bounds become masks. An element of a stored array that
-all iterations read, as ``D[i, k]`` of shortest paths, is tested not to be in the vector
-that an iteration stores. Products and sums are not fused in either loop, so that equal
+tests of bounds become masks. An element of a stored array that all iterations read, as
+``D[i, k]`` of shortest paths, is tested not to be in the vector that an iteration
+stores. Products and sums are not fused in either loop, so that equal
 elements give equal results wherever they are.
 
 Before: loops; the outermost ones that have the form are taken.
@@ -40,7 +40,7 @@ from xdsl.dialects.builtin import IndexType, ModuleOp, UnitAttr, i1
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from xetl.analysis.affine import constant_distance, is_defined_outside, is_non_negative
-from xetl.analysis.control_flow import yielded
+from xetl.analysis.control_flow import conditions_of, loop_of_counter, yielded
 from xetl.analysis.memory import is_pure, roots_of
 from xetl.codegen.arith import ROUNDED
 from xetl.codegen.memref import static_strides
@@ -54,6 +54,7 @@ from xetl.dialects.base import (
     operations_in,
     row_type,
 )
+from xetl.dialects.kernel_attributes import BOUNDS
 from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Builder, Pass, move_before, remade
@@ -64,7 +65,6 @@ from xetl_cpu.targets import find_target
 BY_ELEMENTS = "xetl.by_elements"
 """Marks the loop over the elements of a vector: it is short."""
 
-_BOUNDS = "xetile.bounds"
 _DIVIDES = (
     *(arith.DivsiOp, arith.DivuiOp, arith.RemsiOp, arith.RemuiOp),
     *(arith.FloordivsiOp, arith.CeildivsiOp, arith.CeildivuiOp, arith.RemfOp),
@@ -258,7 +258,7 @@ class _Vectors:
 
     def _choose(self, op: scf.IfOp, mask: SSAValue | None) -> None:
         """Compute both branches; results are chosen for each lane."""
-        unknown = [c for c in _factors(op.condition) if not self._is_test(c)]
+        unknown = [c for c in conditions_of(op.condition) if not self._is_test(c)]
         yes, *no = (region.block for region in op.regions if region.blocks)
         if not unknown:
             self.compute(yes, mask)
@@ -305,7 +305,7 @@ class _Vectors:
     def _is_test(self, condition: SSAValue) -> bool:
         """Note a test of bounds. It must be known before the loop begins."""
         test = condition.owner
-        if not isinstance(test, arith.CmpiOp) or _BOUNDS not in test.attributes:
+        if not isinstance(test, arith.CmpiOp) or BOUNDS not in test.attributes:
             return False
         left = self._is_sum(test.lhs)
         if test.predicate_name != "ult" or not left or not self._is_known(test.rhs):
@@ -323,7 +323,7 @@ class _Vectors:
         Args:
             of_inner: whether counters of loops inside may be terms.
         """
-        loop, op = _loop_of(value), value.owner
+        loop, op = loop_of_counter(value), value.owner
         if self._is_known(value) or loop is self.loop:
             return True
         if loop is not None:
@@ -338,7 +338,7 @@ class _Vectors:
         """Return the least value of a sum for a value of the counter, or the most."""
         if self._is_known(value):
             return known(value)
-        loop, op = _loop_of(value), value.owner
+        loop, op = loop_of_counter(value), value.owner
         if loop is self.loop:
             return counter
         if loop is not None:
@@ -404,12 +404,9 @@ class _Vectors:
             if isinstance(each, _FUSED):
                 each.attributes[ROUNDED] = UnitAttr()
         old.attributes[BY_ELEMENTS] = UnitAttr()
-        lower, upper, step = (
-            old.lower_bound,
-            old.upper_bound,
-            self.outside.index(self.lanes),
-        )
-        self.outside.add(scf.ForOp(lower, upper, step, [], Region(self.around)))
+        upper, step = old.upper_bound, self.outside.index(self.lanes)
+        new = scf.ForOp(old.lower_bound, upper, step, [], Region(self.around))
+        self.outside.add(new)
         move_before(self.ahead.ops, old)
         old.detach()
         rest = Block()
@@ -440,20 +437,3 @@ class _Vectors:
             if not is_non_negative(least):
                 begin = build.maximum(begin, build.minus(start, least))
         return begin, end
-
-
-def _loop_of(value: SSAValue) -> scf.ForOp | None:
-    """Return the loop whose counter this is."""
-    loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
-    if not isinstance(loop, scf.ForOp) or loop.body.block.args[0] is not value:
-        return None
-    return loop
-
-
-def _factors(condition: SSAValue) -> Iterator[SSAValue]:
-    """Yield the conditions whose conjunction this is."""
-    if isinstance(condition.owner, arith.AndiOp):
-        for each in condition.owner.operands:
-            yield from _factors(each)
-    else:
-        yield condition
