@@ -154,7 +154,31 @@ def _ceildiv(division: _Division) -> Value:
 
 
 def _emits(give: Callable[[_Division], Value], *, is_signed: bool) -> Emit:
-    return emits(lambda *values: give(_Division(*values, is_signed=is_signed)))
+    def emit(em: Emitter, left: Value, right: Value) -> Value:
+        short = _not_extended(left, right, is_signed=is_signed)
+        if short is None:
+            return give(_Division(em, left, right, is_signed=is_signed))
+        extend = em.builder.sext if is_signed else em.builder.zext
+        return extend(give(_Division(em, *short, is_signed=is_signed)), left.type)
+
+    return emits(emit)
+
+
+def _not_extended(
+    left: Value, right: Value, *, is_signed: bool
+) -> tuple[Value, Value] | None:
+    """Return what was extended to ``left`` and a positive constant, of its type.
+
+    LLVM divides so for scalars. Of 64 bits vectors have no product that it could use.
+    """
+    numbers, extension = set(_numbers(right)), "sext" if is_signed else "zext"
+    if not isinstance(left, ll.CastInstr) or left.opname != extension:
+        return None
+    (value,), number = left.operands, min(numbers, default=0)
+    is_row = isinstance(value.type, ll.VectorType)
+    bits = (value.type.element if is_row else value.type).width
+    fits = len(numbers) == 1 and 0 < number < 1 << (bits - 1)
+    return (value, repeated(value.type, number)) if fits else None
 
 
 TABLE: EmitTable = {

@@ -130,12 +130,72 @@ def tiles_in_a_loop(A, B, rows, cols):
         B[0, j] = row.max()
 
 
+@xetile.kernel
+def every_nth(A, B, rows, cols):
+    for i in range(rows):
+        for j in range(-1, cols):
+            B[i, j] = A[i, 2 * j] + A[i, 3 * j - 4] * A[i, cols - j] - A[i, 4 * j + 1]
+
+
+@xetile.kernel
+def folds(A, B, rows, cols):
+    for i in range(rows):
+        count = 7
+        least, most = A[i, 0], A[i, 0]
+        for j in range(-2, cols + 1):
+            if A[i, j] > 0:
+                count += 1
+            else:
+                count -= j
+            least = min(A[i, j], least)
+            most = max(most, A[i, j])
+            B[i, j] = A[i, j]
+        B[i, 0], B[i, 1], B[i, 2] = count, least, most
+
+
+@xetile.kernel
+def bits(A, B, rows, cols):
+    for i in range(rows):
+        some, every, total, product = 0, -1, 3, 1
+        for j in range(cols):
+            some |= A[i, j]
+            every &= A[i, j] ^ 5
+            total += (A[i, j] * A[i, j]) // 3 + (A[i, j] - 60) % -7
+            product *= A[i, j] + j // 8
+        B[i, 0], B[i, 1], B[i, 2], B[i, 3] = some, every, total, product
+
+
+@xetile.kernel
+def is_read_on_the_way(A, B, rows, cols):
+    count = 0
+    for j in range(cols):
+        count += 1 if A[0, j] > 0 else 2
+        B[0, j] = count
+
+
+@xetile.kernel
+def is_no_fold(A, B, rows, cols):
+    found, twice = 0, 0
+    for j in range(cols):
+        found = j if A[0, j] > 0 else found
+        twice = 2 * twice + 1 - twice
+    B[0, 0], B[0, 1] = found, twice
+
+
+@xetile.kernel
+def sums_in_order(A, B, rows, cols):
+    total = 0.0
+    for j in range(cols):
+        total += A[0, j]
+    B[0, 0] = total
+
+
 VECTORS = [
     *(five_points, past_all_edges, shortest_paths, choices, down_columns),
-    *(beside_each_other, by_numbers, product, windows),
+    *(beside_each_other, by_numbers, product, windows, every_nth, folds),
 ]
 ONE_BY_ONE = [
-    *(along_rows, first_is_stored),
+    *(along_rows, first_is_stored, is_read_on_the_way, is_no_fold, sums_in_order),
     *(adds_to_neighbours, reads_rows_above, tiles_in_a_loop),
 ]
 
@@ -166,6 +226,32 @@ def test_element_types(kernel: Any, dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint32", "int16", "uint8"])
+@pytest.mark.parametrize("cols", [4, 16, 70])
+def test_integers_are_folded_and_divided(dtype: str, cols: int) -> None:
+    a, b = _matrices(dtype, 3, cols)
+    agree(bits, 1, a, b, 3, cols)
+
+
+@xetile.kernel
+def gray(A, B, rows, cols):
+    for i in range(rows):
+        for j in range(cols):
+            B[i, j] = 2 * A[i, j, 0] + 5 * A[i, j, 1] - A[i, j, 2]
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("colors", [2, 3, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_colors(dtype: str, colors: int) -> None:
+    """Pixels are as far apart as their colors show, or elements go one by one."""
+    a, b = _matrices(dtype, 3, 40 * colors)
+    pixels = a.reshape(3, 40, colors)
+    agree(gray, 1, pixels, b, 4, 41)
+    agree(gray, 1, pixels[:, ::2], b, 3, 20)
+
+
+@pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("kernel", [five_points, down_columns], ids=["points", "down"])
 def test_the_same_array_and_columns_in_memory(kernel: Any) -> None:
     a, b = _matrices("float64", 6, 70)
@@ -185,3 +271,9 @@ def test_programs_of_one_element(cols: int) -> None:
 def test_explain_says_which_loops_are_vectors(kernel: Any) -> None:
     found = str(kernel.explain(*_matrices("float32", 3, 70), 3, 70))
     assert ("elements at a time" in found) == (kernel in VECTORS)
+
+
+def test_explain_of_integers_and_colors() -> None:
+    a, b = _matrices("int32", 3, 120)
+    assert "elements at a time" in str(bits.explain(a, b, 3, 120))
+    assert "elements at a time" in str(gray.explain(a.reshape(3, 40, 3), b, 3, 40))

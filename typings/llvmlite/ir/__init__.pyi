@@ -103,6 +103,8 @@ class SelectInstr(Instruction):
 class ICMPInstr(Instruction):
     op: str
 
+class CastInstr(Instruction): ...
+
 class Block(NamedValue):
     instructions: list[Instruction]
     is_terminated: bool

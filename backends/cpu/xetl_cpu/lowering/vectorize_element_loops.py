@@ -24,9 +24,13 @@ tests of bounds become masks. An element of a stored array that all iterations r
 stores. Products and sums are not fused in either loop, so that equal
 elements give equal results wherever they are.
 
+Values that a loop only folds numbers into, in any order (`xetl.analysis.folds`), are
+folded lane by lane and combined behind the loop.
+
 Before: loops; the outermost ones that have the form are taken.
-Left alone: loops that carry values, divide integers, compute in 16-bit floats, or
-access elements that are not neighbours in memory or that another iteration stores.
+Left alone: loops that carry other values, divide by what is no constant, compute in
+16-bit floats, load elements that are far apart in memory, store such that are not
+neighbours, or access what another iteration stores.
 """
 
 from __future__ import annotations
@@ -39,8 +43,9 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IndexType, ModuleOp, UnitAttr, i1
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from xetl.analysis.affine import constant_distance, is_defined_outside, is_non_negative
-from xetl.analysis.control_flow import conditions_of, loop_of_counter, yielded
+from xetl.analysis.affine import constant_distance, is_defined_outside
+from xetl.analysis.control_flow import conditions_of, yielded
+from xetl.analysis.folds import fold_kind
 from xetl.analysis.memory import is_pure, roots_of
 from xetl.codegen.arith import ROUNDED
 from xetl.codegen.memref import static_strides
@@ -55,10 +60,18 @@ from xetl.dialects.base import (
     row_type,
 )
 from xetl.dialects.kernel_attributes import BOUNDS
+from xetl.dialects.reduction_kinds import identity_of, operation_of
 from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Builder, Pass, move_before, remade
 from xetl.transforms.diagnostics import remark
+from xetl_cpu.lowering.element_bounds import (
+    is_known_before,
+    is_sum_of_counters,
+    iterations_inside,
+    least_value,
+)
+from xetl_cpu.lowering.strided_rows import strided_row
 from xetl_cpu.lowering.tiles import may_alias
 from xetl_cpu.targets import find_target
 
@@ -67,10 +80,13 @@ BY_ELEMENTS = "xetl.by_elements"
 
 _DIVIDES = (
     *(arith.DivsiOp, arith.DivuiOp, arith.RemsiOp, arith.RemuiOp),
-    *(arith.FloordivsiOp, arith.CeildivsiOp, arith.CeildivuiOp, arith.RemfOp),
+    *(arith.FloordivsiOp, arith.CeildivsiOp, arith.CeildivuiOp),
 )
+_MOST_APART = 4
+"""Elements farther apart are loaded one by one."""
 _FUSED = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
 _CONTROL = (scf.IfOp, scf.ForOp, scf.YieldOp)
+_INT_CASTS = (arith.IndexCastOp, arith.IndexCastuiOp)
 _CASTS = (arith.ExtfOp, arith.TruncfOp, arith.BitcastOp, arith.SelectOp)
 
 
@@ -84,7 +100,10 @@ class VectorizeElementLoopsPass(Pass):
             lanes = _lanes(loop, vector_bytes)
             if lanes is None:
                 continue
-            found = _Vectors(loop, lanes)
+            kinds = [fold_kind(loop, index) for index in range(len(loop.init_args))]
+            if None in kinds:
+                continue
+            found = _Vectors(loop, lanes, [kind for kind in kinds if kind])
             try:
                 found.compute(loop.body.block)
                 found.choose_iterations()
@@ -110,11 +129,17 @@ def _lanes(loop: scf.ForOp, vector_bytes: int) -> int | None:
     """Return how many elements of all types a vector holds; None for other loops."""
     ops = [*loop.body.walk()]
     stores = [op for op in ops if isinstance(op, memref.StoreOp)]
-    if constant_index(loop.step) != 1 or loop.init_args or not stores:
+    are_numbers = all(is_number(each.type) for each in loop.init_args)
+    is_idle = not (stores or loop.init_args)
+    if constant_index(loop.step) != 1 or is_idle or not are_numbers:
         return None
     types = [each.type for op in ops for each in op.results]
     types += [memref_type(op.memref).element_type for op in stores]
-    widths = [byte_width(t) for t in types if is_number(t) and t != IndexType()]
+    # Python's ints: vectors of them are computed, not of counters.
+    has_ints = any(isinstance(op, _INT_CASTS) for op in ops)
+    widths = [
+        byte_width(t) for t in types if is_number(t) and (has_ints or t != IndexType())
+    ]
     lanes = vector_bytes // max(widths, default=vector_bytes)
     trips = constant_distance(loop.lower_bound, loop.upper_bound)
     is_short = trips is not None and trips < 2 * lanes
@@ -126,24 +151,33 @@ class _Vectors:
 
     Attributes:
         scalars: new values for old ones that are equal in all lanes, or `counting`.
-        counting: old values that are one larger in each lane; `scalars` has the first.
+        counting: how much larger old values are in each lane than in the lane before;
+            `scalars` has the first.
         vectors: new values with an element for each lane.
-        tests: tests of bounds; the block is right if they hold for all lanes.
+        tests: tests of bounds, and how much larger the tested value is in each lane;
+            the block is right if they hold for all lanes.
+        strides: the strides of arrays with which the block is right.
     """
 
-    def __init__(self, loop: scf.ForOp, lanes: int) -> None:
-        self.loop, self.lanes = loop, lanes
+    def __init__(self, loop: scf.ForOp, lanes: int, kinds: list[str]) -> None:
+        self.loop, self.lanes, self.kinds = loop, lanes, kinds
         self.ahead, self.block = Block(), Block()
-        self.around = Block(arg_types=[IndexType()])
+        carried = [each.type for each in loop.init_args]
+        self.types: list[Attribute] = [*carried, *(row_type(t, lanes) for t in carried)]
+        self.around = Block(arg_types=[IndexType(), *self.types])
         self.outside = Builder.at_end(self.ahead, loop.location)
         self.build = Builder.at_end(self.block, loop.location)
         counter = loop.body.block.args[0]
         self.scalars: dict[SSAValue, SSAValue] = {counter: self.around.args[0]}
-        self.counting: set[SSAValue] = {counter}
-        self.vectors: dict[SSAValue, SSAValue] = {}
+        self.counting: dict[SSAValue, int] = {counter: 1}
+        parts = self.around.args[1 + len(kinds) :]
+        self.vectors: dict[SSAValue, SSAValue] = dict(
+            zip(loop.body.block.args[1:], parts)
+        )
         self.broadcast: dict[SSAValue, SSAValue] = {}
-        self.tests: list[arith.CmpiOp] = []
+        self.tests: dict[arith.CmpiOp, int] = {}
         self.accesses: list[_Access] = []
+        self.strides: dict[tuple[SSAValue, int], int] = {}
 
     # The body -------------------------------------------------------------------------
 
@@ -160,9 +194,9 @@ class _Vectors:
                 self._repeat(op, mask)
             elif isinstance(op, memref.LoadOp | memref.StoreOp):
                 self._access(op, mask)
-            elif self._is_count(op):
+            elif step := self._step_of(op):
                 self.build.add(op.clone(self.scalars))
-                self.counting.update(op.results)
+                self.counting[op.results[0]] = step
             elif is_elementwise(op):
                 self._compute_elements(op)
             else:
@@ -185,15 +219,22 @@ class _Vectors:
         place = self.outside if isinstance(op, arith.ConstantOp) else self.build
         place.add(op.clone(self.scalars))
 
-    def _is_count(self, op: Operation) -> bool:
-        """Whether a result is the counter plus values that are equal in all lanes."""
-        is_sum = isinstance(op, arith.AddiOp | arith.SubiOp)
-        if not is_sum or op.result.type != IndexType():
-            return False
-        left, right = (each in self.counting for each in op.operands)
-        if any(each in self.vectors for each in op.operands):
-            return False
-        return left != right if type(op) is arith.AddiOp else left and not right
+    def _step_of(self, op: Operation) -> int:
+        """Return how much larger a result is in each lane; 0 if this is not known."""
+        is_known = not any(each in self.vectors for each in op.operands)
+        if not is_known or [each.type for each in op.results] != [IndexType()]:
+            return 0
+        steps = [self.counting.get(each, 0) for each in op.operands]
+        match op:
+            case arith.AddiOp():
+                return steps[0] + steps[1]
+            case arith.SubiOp():
+                return steps[0] - steps[1]
+            case arith.MuliOp():
+                numbers = map(constant_index, reversed(op.operands))
+                return sum(n * step for n, step in zip(numbers, steps) if n and step)
+            case _:
+                return 0
 
     def _lanes_of(self, value: SSAValue) -> SSAValue:
         """Return a vector of an old value for all lanes."""
@@ -205,9 +246,17 @@ class _Vectors:
             type_ = row_type(value.type, self.lanes)
             is_outside = is_defined_outside(value, self.loop)
             place = self.outside if is_outside else self.build
-            found = place.insert(vector.BroadcastOp(scalar, type_))
+            number = constant_index(value)
+            found = (
+                place.insert(vector.BroadcastOp(scalar, type_))
+                if number is None
+                else self.outside.constant(number, type_)
+            )
             if value in self.counting:
-                step = self.outside.insert(vector.StepOp(type_))
+                step: SSAValue = self.outside.insert(vector.StepOp(type_))
+                if self.counting[value] != 1:
+                    times = self.outside.constant(self.counting[value], type_)
+                    step = self.outside.insert(arith.MuliOp(step, times))
                 found = self.build.insert(arith.AddiOp(found, step))
             self.broadcast[value] = found
         return found
@@ -216,8 +265,10 @@ class _Vectors:
         values = (*op.operands, *op.results)
         is_narrow = any(is_narrow_float(each.type) for each in values)
         are_numbers = all(is_number(each.type) for each in values)
-        is_refused = is_narrow and not isinstance(op, _CASTS)
-        if is_refused or isinstance(op, _DIVIDES) or not are_numbers:
+        is_slow = isinstance(op, arith.RemfOp) or (
+            isinstance(op, _DIVIDES) and constant_index(op.operands[1]) is None
+        )
+        if (is_narrow and not isinstance(op, _CASTS)) or is_slow or not are_numbers:
             raise _RefusedError
         types: list[Attribute] = [row_type(v.type, self.lanes) for v in op.results]
         new = self.build.add(remade(op, [*map(self._lanes_of, op.operands)], types))
@@ -228,33 +279,52 @@ class _Vectors:
     def _access(
         self, op: memref.LoadOp | memref.StoreOp, mask: SSAValue | None
     ) -> None:
-        """Load or store neighbours."""
-        *others, last = op.indices
-        element = memref_type(op.memref).element_type
-        is_row = last in self.counting and not any(
-            each in self.counting or each in self.vectors for each in others
-        )
-        stride = static_strides(memref_type(op.memref))[-1]
-        if not is_row or stride != 1 or element == i1:
+        """Load or store a row, whose elements have a small distance."""
+        type_ = row_type(memref_type(op.memref).element_type, self.lanes)
+        step = self._distance_in_memory(op)
+        if not -1 <= step <= _MOST_APART or step == 0 or type_.element_type == i1:
             raise _RefusedError
         self.accesses.append(_Access(op, is_row=True))
         base, *at = (self.scalars.get(v, v) for v in (op.memref, *op.indices))
-        type_ = row_type(element, self.lanes)
         if isinstance(op, memref.StoreOp):
-            is_own = self._is_sum(last, of_inner=False)
-            if not is_own or not is_defined_outside(op.memref, self.loop):
+            is_own = is_sum_of_counters(op.indices[-1], self.loop, of_inner=False)
+            if step != 1 or not is_own or not is_defined_outside(op.memref, self.loop):
                 raise _RefusedError
-            value = self._lanes_of(op.value)
-            made = vector.StoreOp(value, base, at)
+            made = vector.StoreOp(self._lanes_of(op.value), base, at)
             if mask is not None:
+                value = self._lanes_of(op.value)
                 made = vector.MaskedstoreOp(base, at, mask, value)
             self.build.add(made)
-            return
-        load = vector.LoadOp(base, at, type_)
-        if mask is not None:
+        elif mask is None:
+            self.vectors[op.result] = strided_row(self.build, base, at, type_, step)
+        elif step == 1:
             rest = self.outside.constant(0, type_)
             load = vector.MaskedloadOp(base, at, mask, rest, type_)
-        self.vectors[op.result] = self.build.insert(load)
+            self.vectors[op.result] = self.build.insert(load)
+        else:
+            raise _RefusedError
+
+    def _distance_in_memory(self, op: memref.LoadOp | memref.StoreOp) -> int:
+        """Return the distance of an access from its element in the lane before.
+
+        If it is that of columns, in ``X[i, %j, 2]``, it is taken to be what holds all
+        the numbers that are the last index of loads, and tested when the kernel runs.
+        """
+        dims = [n for n, each in enumerate(op.indices) if each in self.counting]
+        strides = static_strides(memref_type(op.memref))
+        is_known = not any(each in self.vectors for each in op.indices)
+        if len(dims) != 1 or strides[-1] != 1 or not is_known:
+            raise _RefusedError
+        step, stride = self.counting[op.indices[dims[0]]], strides[dims[0]]
+        if stride is None:
+            loads = [each.operation for each in op.memref.uses]
+            loads = [each for each in loads if isinstance(each, memref.LoadOp)]
+            last = [constant_index(each.indices[-1]) or 0 for each in loads]
+            stride = 1 + max(last, default=0)
+            if constant_index(op.indices[-1]) is None or stride == 1:
+                raise _RefusedError
+            self.strides[op.memref, dims[0]] = stride
+        return step * stride
 
     def _choose(self, op: scf.IfOp, mask: SSAValue | None) -> None:
         """Compute both branches; results are chosen for each lane."""
@@ -300,67 +370,39 @@ class _Vectors:
         else:
             self.scalars[old] = self.scalars.get(value, value)
         if value in self.counting:
-            self.counting.add(old)
+            self.counting[old] = self.counting[value]
 
     def _is_test(self, condition: SSAValue) -> bool:
         """Note a test of bounds. It must be known before the loop begins."""
         test = condition.owner
         if not isinstance(test, arith.CmpiOp) or BOUNDS not in test.attributes:
             return False
-        left = self._is_sum(test.lhs)
-        if test.predicate_name != "ult" or not left or not self._is_known(test.rhs):
+        is_sum = is_sum_of_counters(test.lhs, self.loop)
+        if test.predicate_name != "ult" or not is_sum or not self._is_known(test.rhs):
             return False
-        self.tests.append(test)
+        self.tests[test] = self.counting.get(test.lhs, 0)
         return True
 
     def _is_known(self, value: SSAValue) -> bool:
-        """Whether a value is known before the loop begins."""
-        return constant_index(value) is not None or is_defined_outside(value, self.loop)
-
-    def _is_sum(self, value: SSAValue, of_inner: bool = True) -> bool:
-        """Whether a value is a sum of counters and of what is known before.
-
-        Args:
-            of_inner: whether counters of loops inside may be terms.
-        """
-        loop, op = loop_of_counter(value), value.owner
-        if self._is_known(value) or loop is self.loop:
-            return True
-        if loop is not None:
-            bounds = loop.lower_bound, loop.upper_bound
-            return of_inner and all(map(self._is_known, bounds))
-        is_sum = isinstance(op, arith.AddiOp | arith.SubiOp)
-        return is_sum and all(self._is_sum(each, of_inner) for each in op.operands)
-
-    def _at(
-        self, build: Builder, value: SSAValue, counter: Index, is_most: bool = False
-    ) -> Index:
-        """Return the least value of a sum for a value of the counter, or the most."""
-        if self._is_known(value):
-            return known(value)
-        loop, op = loop_of_counter(value), value.owner
-        if loop is self.loop:
-            return counter
-        if loop is not None:
-            last = build.minus(known(loop.upper_bound), 1)
-            return last if is_most else known(loop.lower_bound)
-        assert isinstance(op, arith.AddiOp | arith.SubiOp)
-        left = self._at(build, op.lhs, counter, is_most)
-        if type(op) is arith.AddiOp:
-            return build.plus(left, self._at(build, op.rhs, counter, is_most))
-        return build.minus(left, self._at(build, op.rhs, counter, not is_most))
+        return is_known_before(value, self.loop)
 
     # The new loop ---------------------------------------------------------------------
 
     def choose_iterations(self) -> None:
         """Compute in which iterations of the new loop the vectors are right."""
         b = Builder.at_end(self.around, self.loop.location)
-        first, (begin, end) = self.around.args[0], self._range()
+        first = self.around.args[0]
+        begin, end = iterations_inside(self.outside, self.loop, self.tests)
         self.conditions = [b.compare("sle", b.plus(first, self.lanes), end)]
         if begin is not self.loop.lower_bound:
             self.conditions.append(b.compare("sge", first, begin))
+        for (base, dim), stride in self.strides.items():
+            if not is_defined_outside(base, self.loop):
+                raise _RefusedError
+            layout = self.outside.add(memref.ExtractStridedMetadataOp(base))
+            self.conditions.append(b.compare("eq", layout.strides[dim], stride))
         for stored, place in self._places_that_are_stored():
-            ahead = b.minus(place, self._at(b, stored, first))
+            ahead = b.minus(place, least_value(b, stored, self.loop, first))
             self.conditions.append(b.compare("uge", ahead, self.lanes))
 
     def _places_that_are_stored(self) -> Iterator[tuple[SSAValue, Index]]:
@@ -399,41 +441,44 @@ class _Vectors:
 
     def put_in_place(self) -> None:
         """Run the block in these iterations, and the old loop in the others."""
-        old, (first,) = self.loop, self.around.args
+        old, (first, *carried) = self.loop, self.around.args
+        numbers, parts = carried[: len(self.kinds)], carried[len(self.kinds) :]
+        ends = [*numbers, *map(self._lanes_of, yielded(old.body.block))]
         for each in chain(old.body.walk(), self.block.walk()):
             if isinstance(each, _FUSED):
                 each.attributes[ROUNDED] = UnitAttr()
         old.attributes[BY_ELEMENTS] = UnitAttr()
         upper, step = old.upper_bound, self.outside.index(self.lanes)
-        new = scf.ForOp(old.lower_bound, upper, step, [], Region(self.around))
+        inits = [*old.init_args, *map(self._identity, self.kinds, self.types)]
+        new = scf.ForOp(old.lower_bound, upper, step, inits, Region(self.around))
         self.outside.add(new)
+        combined = [
+            *map(
+                self._combined, self.kinds, new.results, new.results[len(self.kinds) :]
+            )
+        ]
         move_before(self.ahead.ops, old)
+        for result, value in zip(old.results, combined):
+            result.replace_all_uses_with(value)
         old.detach()
         rest = Block()
         build = Builder.at_end(rest, old.location)
         last = build.minimum(build.plus(first, self.lanes), upper)
-        old.operands[0], old.operands[1] = first, build.index(last)
+        old.operands = [first, build.index(last), old.step, *numbers]
         build.add(old)
         build = Builder.at_end(self.around, old.location)
         regions = Region(self.block), Region(rest)
-        build.add(scf.IfOp(build.both(*self.conditions), [], *regions))
-        for block in (self.block, rest, self.around):
-            block.add_op(scf.YieldOp())
+        chosen = scf.IfOp(build.both(*self.conditions), self.types, *regions)
+        build.add(chosen)
+        self.block.add_op(scf.YieldOp(*ends))
+        rest.add_op(scf.YieldOp(*old.results, *parts))
+        self.around.add_op(scf.YieldOp(*chosen.results))
 
-    def _range(self) -> tuple[Index, Index]:
-        """Return where all tests hold: the first iteration, and the one behind."""
-        build, loop = self.outside, self.loop
-        start = known(loop.lower_bound)
-        begin: Index = loop.lower_bound
-        end: Index = loop.upper_bound
-        for test in dict.fromkeys(self.tests):
-            size = known(test.rhs)
-            least, most = (self._at(build, test.lhs, start, s) for s in (False, True))
-            if test.lhs not in self.counting:
-                holds = [build.compare("ult", each, size) for each in (least, most)]
-                end = build.select(build.both(*holds), end, loop.lower_bound)
-                continue
-            end = build.minimum(end, build.plus(start, build.minus(size, most)))
-            if not is_non_negative(least):
-                begin = build.maximum(begin, build.minus(start, least))
-        return begin, end
+    def _identity(self, kind: str, type_: Attribute) -> SSAValue:
+        number = identity_of(kind, type_)
+        return self.outside.constant(number, row_type(type_, self.lanes))
+
+    def _combined(self, kind: str, number: SSAValue, parts: SSAValue) -> SSAValue:
+        """Return what both loops folded."""
+        part = self.outside.insert(vector.ReductionOp(parts, kind=kind))
+        return self.outside.insert(operation_of(kind, part.type)(number, part))

@@ -109,3 +109,56 @@ func.func @views(%A: memref<?xf32>, %B: memref<?xf32>, %n: index) attributes {xe
   }
   func.return
 }
+
+// Integers are folded lane by lane, and combined behind the loop.
+// CHECK-LABEL: @count
+// CHECK:       %[[ZERO:.*]] = arith.constant dense<0> : vector<8xi32>
+// CHECK:       %[[LAST:.*]], %[[PARTS:.*]] = scf.for {{.*}} iter_args(%[[N:.*]] = %zero, %[[P:.*]] = %[[ZERO]]) -> (i32, vector<8xi32>)
+// CHECK:         scf.if %{{.*}} -> (i32, vector<8xi32>) {
+// CHECK:           %[[ADDED:.*]] = arith.addi %[[P]], %{{.*}} : vector<8xi32>
+// CHECK:           scf.yield %[[N]], %[[ADDED]]
+// CHECK:         } else {
+// CHECK:           %[[M:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[N]]) -> (i32)
+// CHECK:           scf.yield %[[M]], %[[P]]
+// CHECK:       %[[SUM:.*]] = vector.reduction <add>, %[[PARTS]]
+// CHECK:       arith.addi %[[LAST]], %[[SUM]]
+func.func @count(%A: memref<?xi32>, %n: index) -> i32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  %count = scf.for %j = %c0 to %n step %c1 iter_args(%s = %zero) -> (i32) {
+    %a = memref.load %A[%j] : memref<?xi32>
+    %next = arith.addi %s, %a : i32
+    scf.yield %next : i32
+  }
+  func.return %count : i32
+}
+
+// Every third element: the last load ends with the last of them.
+// CHECK-LABEL: @every_third
+// CHECK:       arith.divsi
+// CHECK:       vector.load %A[%[[AT:.*]]]
+// CHECK:       vector.load
+// CHECK:       vector.load
+// CHECK:       vector.shuffle
+// CHECK:       vector.shuffle
+// CHECK:       vector.store
+func.func @every_third(%A: memref<?xf32>, %B: memref<?xf32>, %n: index) attributes {xetile.alias_groups = array<i64: -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f32
+  %size = memref.dim %A, %c0 : memref<?xf32>
+  scf.for %j = %c0 to %n step %c1 {
+    %at = arith.muli %j, %c3 : index
+    %inside = arith.cmpi ult, %at, %size {xetile.bounds = "A"} : index
+    %a = scf.if %inside -> (f32) {
+      %loaded = memref.load %A[%at] : memref<?xf32>
+      scf.yield %loaded : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    memref.store %a, %B[%j] : memref<?xf32>
+  }
+  func.return
+}

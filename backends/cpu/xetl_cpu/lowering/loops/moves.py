@@ -11,12 +11,13 @@ from math import gcd
 
 from xdsl.ir import SSAValue
 
-from xetl.dialects.base import Index, element_type, row_type, vector_type
+from xetl.dialects.base import Index, element_type, row_type
 from xetl.dialects.upstream import arith, vector
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluator import RULES, Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At
 from xetl_cpu.lowering.loops.state import shape_of
+from xetl_cpu.lowering.strided_rows import each_nth
 
 
 def _interleave(ev: Evaluator, op: vector.InterleaveOp, at: At) -> SSAValue:
@@ -84,33 +85,6 @@ def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
         there = At(row, col, COLUMNS, lanes)
         parts.append(_columns(ev, op.source, there, base, (1, step)))
     return each_nth(build, parts, lanes, left % step)
-
-
-def each_nth(
-    build: Builder, parts: Sequence[SSAValue], lanes: int, offset: int, early: int = 0
-) -> SSAValue:
-    """Take every n-th lane from ``offset`` on, where n is the number of ``parts``.
-
-    The last part begins ``early`` lanes before the end of the part before it.
-    """
-    step, found = len(parts), parts[0]
-    for number, part in enumerate(parts[1:], 1):
-        order = [-1] * lanes  # of the two: later parts bring the rest
-        for lane in range(lanes):
-            source, place = divmod(lane * step + offset, lanes)
-            if source == number:
-                moved = early if number == step - 1 else 0
-                order[lane] = lanes + place + moved
-            elif source < number:
-                order[lane] = place if number == 1 else lane
-        found = build.insert(vector.ShuffleOp(found, part, mask=order))
-    return found
-
-
-def backwards(build: Builder, value: SSAValue) -> SSAValue:
-    """Return the lanes of a vector in reverse order."""
-    mask = list(reversed(range(vector_type(value).get_shape()[0])))
-    return build.insert(vector.ShuffleOp(value, value, mask=mask))
 
 
 def _place(

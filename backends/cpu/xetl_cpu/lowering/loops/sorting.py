@@ -35,10 +35,10 @@ from xetl.dialects.xetile import TileSortOp
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.lowering.loops.moves import backwards
 from xetl_cpu.lowering.loops.nest import lane_mask
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
+from xetl_cpu.lowering.strided_rows import backwards
 
 _SHUFFLED_BYTES = 16
 """AVX shuffles two registers by a constant within parts of this size, or whole

@@ -21,7 +21,6 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileBroadcastOp
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluator import Evaluator
-from xetl_cpu.lowering.loops.moves import backwards, each_nth
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_numbers, splat
 from xetl_cpu.lowering.loops.runs import (
     is_flat,
@@ -40,6 +39,7 @@ from xetl_cpu.lowering.loops.state import (
     view_of,
 )
 from xetl_cpu.lowering.loops.transposes import steps_of
+from xetl_cpu.lowering.strided_rows import backwards, each_nth, strided_row
 
 
 def strided_load(
@@ -203,24 +203,14 @@ def _as_vectors(
 ) -> Operation:
     """Return loads and shuffles, for the case of no masks and one of some strides."""
     wide = vector_type(gather.result)
-    (lanes,) = wide.get_shape()
     found: Operation = gather
     all_count = build.insert(vector.ReductionOp(gather.mask, kind="and"))
     for step in steps:
         fits = build.both(_is_step(ev, matrix, step), all_count)
         there, elsewhere = Block(), Block([found, scf.YieldOp(found.results[0])])
         loads, (row, col) = Builder.at_end(there), gather.indices
-        first, view = loads.times(col, step), _dense_view(ev, matrix)
-        # The last load ends with the last lane: memory may end behind it.
-        last = (step - 1) * (lanes - 1)
-        starts = [*range(0, last, lanes), last] if step > 0 else [1 - lanes]
-        places = [[row, loads.index(loads.plus(first, n))] for n in starts]
-        parts = [loads.insert(vector.LoadOp(view, each, wide)) for each in places]
-        shuffled = (
-            each_nth(loads, parts, lanes, 0, early=step - 1)
-            if step > 0
-            else backwards(loads, *parts)
-        )
+        place = row, loads.times(col, step)
+        shuffled = strided_row(loads, _dense_view(ev, matrix), place, wide, step)
         loads.add(scf.YieldOp(shuffled))
         found = scf.IfOp(fits, [wide], Region(there), Region(elsewhere))
     return found
