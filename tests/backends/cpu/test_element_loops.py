@@ -166,6 +166,37 @@ def bits(A, B, rows, cols):
 
 
 @xetile.kernel
+def turned(A, B, rows, cols):
+    for j in range(cols):
+        for i in range(rows):
+            B[i, j] = A[j, i] + 0.3 * A[2 * j - 3, rows - i]
+
+
+@xetile.kernel
+def by_index(A, B, rows, cols):
+    for i in range(rows):
+        for j in range(-2, cols + 2):
+            found = A[i, j]
+            B[i, j] = A[int(found * found) % 3, int(found * 8)]
+
+
+@xetile.kernel
+def distances(A, B, rows, cols):
+    for i in range(rows):
+        for j in range(rows + 3):
+            total = 0.0
+            for k in range(cols):
+                total += (A[i, k] - A[j, k]) * (A[i, k] - A[j, k])
+            B[i, j] = total
+
+
+@xetile.kernel
+def gathers_what_is_stored(A, B, rows, cols):
+    for j in range(cols):
+        B[1, j] = B[0, (j * j) // 5] + B[1, 3 * j // 2] + A[0, j]
+
+
+@xetile.kernel
 def is_read_on_the_way(A, B, rows, cols):
     count = 0
     for j in range(cols):
@@ -193,10 +224,18 @@ def sums_in_order(A, B, rows, cols):
 VECTORS = [
     *(five_points, past_all_edges, shortest_paths, choices, down_columns),
     *(beside_each_other, by_numbers, product, windows, every_nth, folds),
+    *(turned, by_index, distances, adds_to_neighbours),
 ]
 ONE_BY_ONE = [
-    *(along_rows, first_is_stored, is_read_on_the_way, is_no_fold, sums_in_order),
-    *(adds_to_neighbours, reads_rows_above, tiles_in_a_loop),
+    *(
+        gathers_what_is_stored,
+        along_rows,
+        first_is_stored,
+        is_read_on_the_way,
+        is_no_fold,
+        sums_in_order,
+    ),
+    *(reads_rows_above, tiles_in_a_loop),
 ]
 
 
@@ -215,6 +254,7 @@ def _matrices(dtype: str, rows: int, cols: int) -> tuple[Any, Any]:
 def test_elements_are_those_of_the_loop(kernel: Any, cols: int) -> None:
     a, b = _matrices("float32", 3, cols)
     agree(kernel, 1, a, b, 3, cols)
+    agree(kernel, 1, *_matrices("float64", 33, cols), 33, cols)
 
 
 @pytest.mark.usefixtures("anywhere")

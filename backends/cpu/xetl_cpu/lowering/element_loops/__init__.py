@@ -1,0 +1,1 @@
+"""Loops over elements, as users write them for numba: vectors of iterations."""
