@@ -18,7 +18,10 @@ if __name__ == "__main__":
     options = parse_options(argparse.ArgumentParser(description=__doc__))
     cases = [
         {"what": what, "dtype": dtype}
-        for what in ("five_points", "choice", "down", "paths", "product", "windows")
+        for what in (
+            *("five_points", "choice", "down", "paths", "product", "windows"),
+            *("count", "pooled", "distances", "turned"),
+        )
         for dtype in ("float32", "float64")
     ]
     write_csv("bench_elements", CONTEST.run(cases, options))

@@ -68,7 +68,46 @@ def windows(A, B, n):
             B[i, j] = total
 
 
-ALL = (five_points, choice, down, paths, product, windows)
+def count(A, B, n):
+    """How many elements of each row are large, and the largest."""
+    for i in range(n):
+        found, largest = 0, A[i, 0]
+        for j in range(n):
+            if A[i, j] > 0.5:
+                found += 1
+            largest = max(largest, A[i, j])
+        B[i, 0] = found + largest
+
+
+def pooled(A, B, n):
+    """Sums of pairs of neighbours."""
+    for i in range(n):
+        for j in range(n // 2):
+            B[i, j] = A[i, 2 * j] + A[i, 2 * j + 1]
+
+
+def distances(A, B, n):
+    """Squared distances of all pairs of points in 8 dimensions."""
+    for i in range(n):
+        for j in range(n):
+            total = 0.0
+            for k in range(8):
+                t = A[i, k] - A[j, k]
+                total += t * t
+            B[i, j] = total
+
+
+def turned(A, B, n):
+    """A transposed matrix."""
+    for i in range(n):
+        for j in range(n):
+            B[j, i] = A[i, j]
+
+
+ALL = (
+    *(five_points, choice, down, paths, product, windows),
+    *(count, pooled, distances, turned),
+)
 FUNCTIONS = {each.__name__: each for each in ALL}
 
 

@@ -21,16 +21,19 @@ Elements are computed as before and in the order of the program, so no number ch
 Loops inside, of as many trips in all iterations, carry vectors. Conditions that are no
 tests of bounds become masks. An element of a stored array that all iterations read, as
 ``D[i, k]`` of shortest paths, is tested not to be in the vector that an iteration
-stores. Products and sums are not fused in either loop, so that equal
-elements give equal results wherever they are.
+stores. Products and sums are not fused in either loop, so that equal elements give
+equal results wherever they are.
 
 Values that a loop only folds numbers into, in any order (`xetl.analysis.folds`), are
 folded lane by lane and combined behind the loop.
 
+Every second, third or fourth element, and colors of pixels (``X[i, %j, 2]``), are loads
+and shuffles. Other elements are gathered, unless a loop inside has neighbours.
+
 Before: loops; the outermost ones that have the form are taken.
 Left alone: loops that carry other values, divide by what is no constant, compute in
-16-bit floats, load elements that are far apart in memory, store such that are not
-neighbours, or access what another iteration stores.
+16-bit floats, store elements that are not neighbours, or access what another iteration
+stores.
 """
 
 from __future__ import annotations

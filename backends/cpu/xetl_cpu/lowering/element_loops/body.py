@@ -248,17 +248,14 @@ class Body:
         if len(dims) != 1 or any(each in self.vectors for each in op.indices):
             return None
         step = self.counting[op.indices[dims[0]]]
-        stride = static_strides(memref_type(op.memref))[dims[0]]
-        if stride is None:
-            loads = [each.operation for each in op.memref.uses]
-            loads = [each for each in loads if isinstance(each, memref.LoadOp)]
-            last = [constant_index(each.indices[-1]) or 0 for each in loads]
-            stride = 1 + max(last, default=0)
-            if constant_index(op.indices[-1]) is None or stride == 1:
-                return None
-            self.strides[op.memref, dims[0]] = stride
+        known = static_strides(memref_type(op.memref))[dims[0]]
+        stride = _columns(op) if known is None else known
         distance = step * stride
-        return distance if distance and -1 <= distance <= _MOST_APART else None
+        if distance == 0 or not -1 <= distance <= _MOST_APART:
+            return None
+        if known is None:
+            self.strides[op.memref, dims[0]] = stride
+        return distance
 
     def _choose(self, op: scf.IfOp, mask: SSAValue | None) -> None:
         """Compute both branches; results are chosen for each lane."""
@@ -312,10 +309,24 @@ class Body:
         if not isinstance(test, arith.CmpiOp) or BOUNDS not in test.attributes:
             return False
         is_sum = is_sum_of_counters(test.lhs, self.loop)
+        is_sum = is_sum and test.lhs not in self.vectors
         if test.predicate_name != "ult" or not is_sum or not self.is_known(test.rhs):
             return False
         self.tests[test] = self.counting.get(test.lhs, 0)
         return True
 
     def is_known(self, value: SSAValue) -> bool:
+        """Whether a value is known before the loop begins."""
         return is_known_before(value, self.loop)
+
+
+def _columns(op: memref.LoadOp | memref.StoreOp) -> int:
+    """Return how many columns hold the last indices of loads, if they are numbers.
+
+    Return 0 if that of ``op`` is none, or if there is one column.
+    """
+    loads = [each.operation for each in op.memref.uses]
+    loads = [each for each in loads if isinstance(each, memref.LoadOp)]
+    last = [constant_index(each.indices[-1]) or 0 for each in loads]
+    is_constant = constant_index(op.indices[-1]) is not None
+    return 1 + max(last) if is_constant and any(last) else 0
