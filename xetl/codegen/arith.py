@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from xetl.codegen import division, types
-from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
+from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits, gives
 from xetl.dialects.base import is_dense, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
@@ -277,10 +277,6 @@ def _negf(em: Emitter, value: types.Value) -> types.Value:
     return em.builder.fneg(value)
 
 
-def _cmpi(em: Emitter, op: arith.CmpiOp) -> None:
-    em.set(op.result, compare_integers(em, op.predicate_name, *em.all(op.operands)))
-
-
 def compare_integers(
     em: Emitter, predicate: str, left: types.Value, right: types.Value
 ) -> types.Value:
@@ -453,7 +449,9 @@ TABLE: EmitTable = {
     **{cls: _float(name) for cls, name in _FLOAT.items()},
     **{cls: _minmax(name) for cls, name in _MINMAX.items()},
     arith.NegfOp: emits_in_f32(_negf),
-    arith.CmpiOp: _cmpi,
+    arith.CmpiOp: gives(
+        lambda em, op: compare_integers(em, op.predicate_name, *em.all(op.operands))
+    ),
     arith.CmpfOp: _cmpf,
     arith.SelectOp: _method("select"),
     arith.ExtfOp: _extf,

@@ -29,9 +29,9 @@ from xetl.dialects.base import vector_type
 from xetl.errors import InternalError
 from xetl.records import record
 
-Emit: TypeAlias = Callable[..., None]
-EmitTable: TypeAlias = dict[type[Operation], Callable[..., None]]
-"""For each operation class, the function that emits it."""
+Emit: TypeAlias = Callable[[Any, Any], object]
+"""A function that emits an operation, called with the emitter and the operation."""
+EmitTable: TypeAlias = dict[type[Operation], Emit]
 
 
 Row: TypeAlias = tuple[Value, ...]
@@ -183,6 +183,15 @@ def emits(compute: Callable[..., Value]) -> Emit:
 
     def emit(em: Emitter, op: Operation) -> None:
         em.set(op.results[0], compute(em, *em.all(op.operands)))
+
+    return emit
+
+
+def gives(compute: Callable[[Any, Any], Any]) -> Emit:
+    """Return a function that emits operations as ``compute(em, op)``."""
+
+    def emit(em: Emitter, op: Any) -> None:
+        em.set(op.result, compute(em, op))
 
     return emit
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.arith import extreme, in_f32
-from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
+from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, gives, multiply
 from xetl.codegen.types import I1, I8, I32, Value, byte_width, ll, memory_type
 from xetl.dialects.base import operations_in
 from xetl.dialects.memref_layout import strides_of
@@ -116,11 +116,6 @@ def _dim(em: Emitter, op: memref.DimOp) -> None:
     em.set(op.result, base.sizes[index.constant])
 
 
-def _cast(em: Emitter, op: memref.CastOp) -> None:
-    type_: Any = op.result.type
-    em.set(op.result, refine(em.strided(op.operands[0]), type_))
-
-
 ACCESSES = (
     *(memref.LoadOp, memref.StoreOp, vector.LoadOp, vector.StoreOp),
     *(vector.MaskedloadOp, vector.MaskedstoreOp),
@@ -188,18 +183,13 @@ def strided_at(address: Value, type_: MemRefType[Attribute]) -> Strided:
     return Strided(address, sizes, strides, type_.element_type)
 
 
-def _address_as_index(em: Emitter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
-    base = em.strided(op.operands[0])
-    em.set(op.result, em.builder.ptrtoint(base.address, ll.IntType(64)))
-
-
 def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> None:
     """One instruction where there is one, else compare and swap until it holds."""
     value, base = em.get(op.value), em.strided(op.memref)
     address = em.element_address(base, em.all(op.indices))
     kind = normalize_kind(op.kind_name)
     if value.type == I1:
-        name = _instruction(kind if kind == "assign" else ON_INTEGERS[kind].on_bits)
+        name = instruction_of(kind if kind == "assign" else ON_INTEGERS[kind].on_bits)
         byte = em.builder.zext(value, I8)
         old = em.builder.atomic_rmw(name, address, byte, "monotonic")
         em.set(op.result, em.builder.icmp_signed("!=", old, I8(0)))
@@ -207,13 +197,14 @@ def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> None:
     # Not by the LLVM type: bf16 travels as i16.
     is_integer = isinstance(op.value.type, IntegerType | IndexType)
     if is_integer and kind != "mul":
-        old = em.builder.atomic_rmw(_instruction(kind), address, value, "monotonic")
+        old = em.builder.atomic_rmw(instruction_of(kind), address, value, "monotonic")
     else:
         old = _swap_until(em, op, address, value)
     em.set(op.result, old)
 
 
-def _instruction(kind: str) -> str:
+def instruction_of(kind: str) -> str:
+    """Return LLVM's name of an atomic of integers."""
     return "xchg" if kind == "assign" else ON_INTEGERS[kind].instruction
 
 
@@ -257,10 +248,16 @@ TABLE: EmitTable = {
     memref.ViewOp: _view,
     memref.TransposeOp: _transpose,
     memref.DimOp: _dim,
-    memref.CastOp: _cast,
+    memref.ExtractAlignedPointerAsIndexOp: gives(
+        lambda em, op: em.builder.ptrtoint(
+            em.strided(op.operands[0]).address, ll.IntType(64)
+        )
+    ),
+    memref.CastOp: gives(
+        lambda em, op: refine(em.strided(op.operands[0]), op.result.type)
+    ),
     memref.LoadOp: _load,
     memref.StoreOp: _store,
     memref.PrefetchOp: _prefetch,
     memref.AtomicRmwOp: _atomic_rmw,
-    memref.ExtractAlignedPointerAsIndexOp: _address_as_index,
 }

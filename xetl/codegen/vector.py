@@ -17,6 +17,7 @@ from xetl.codegen.emitter import (
     Emitter,
     Strided,
     constant,
+    gives,
     is_constant,
     splat,
     vector_of,
@@ -54,10 +55,6 @@ def _step(em: Emitter, op: vector.StepOp) -> None:
     element, lanes = vector_of(op.result.type)
     numbers = em.lane_numbers(op.result)
     em.set(op.result, ll.Constant(ll.VectorType(element, lanes), numbers))
-
-
-def _shape_cast(em: Emitter, op: vector.ShapeCastOp) -> None:
-    em.set(op.result, em.get(op.operands[0]))
 
 
 def _extract(em: Emitter, op: vector.ExtractOp) -> None:
@@ -291,7 +288,7 @@ def _scatter(em: Emitter, op: vector.ScatterOp) -> None:
 TABLE: EmitTable = {
     vector.BroadcastOp: _broadcast,
     vector.StepOp: _step,
-    vector.ShapeCastOp: _shape_cast,
+    vector.ShapeCastOp: gives(lambda em, op: em.get(op.operands[0])),
     vector.ExtractOp: _extract,
     vector.InsertOp: _insert,
     vector.FromElementsOp: _from_elements,

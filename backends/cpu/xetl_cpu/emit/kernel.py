@@ -16,7 +16,7 @@ from xetl.analysis.lane_order import of_any_order
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
 from xetl.codegen.division import check_divisions
-from xetl.codegen.emitter import EmitTable, Strided, constant
+from xetl.codegen.emitter import EmitTable, Strided, constant, gives
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import (
     F32,
@@ -227,10 +227,6 @@ def _constant_memory(em: KernelEmitter, op: dialect.ConstantMemoryOp) -> None:
     em.set(op.result, strided_at(memory, type_))
 
 
-def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
-    em.builder.ret(0)
-
-
 def _compare_and_swap(em: KernelEmitter, op: dialect.CompareAndSwapOp) -> None:
     """Emit a compare-and-swap; floats are passed as their bits."""
     b, type_ = em.builder, em.get(op.value).type
@@ -239,11 +235,6 @@ def _compare_and_swap(em: KernelEmitter, op: dialect.CompareAndSwapOp) -> None:
     expected, value = (b.bitcast(em.get(v), bits) for v in (op.expected, op.value))
     found = b.cmpxchg(address, expected, value, "monotonic", "monotonic")
     em.set(op.result, b.bitcast(b.extract_value(found, 0), type_))
-
-
-def _fence(em: KernelEmitter, op: FenceOp) -> None:
-    """Order memory for LLVM: the processor itself keeps loads and stores in order."""
-    em.builder.fence("acq_rel")
 
 
 def _barrier(em: KernelEmitter, op: gpu.BarrierOp) -> None:
@@ -269,10 +260,6 @@ def _call(em: KernelEmitter, op: func.CallOp) -> None:
     called = em.builder.call(function, em.all(op.operands))
     if op.results:
         em.set(op.results[0], called)
-
-
-def _int_to_ptr(em: KernelEmitter, op: IntToPtrOp) -> None:
-    em.set(op.result, em.builder.inttoptr(em.get(op.source), PTR))
 
 
 _OF_MICRO_KERNELS = (
@@ -309,15 +296,16 @@ _TABLE: EmitTable = {
     **memref.TABLE,
     **dict.fromkeys(_OF_MICRO_KERNELS, _micro_kernel),
     func.CallOp: _call,
-    IntToPtrOp: _int_to_ptr,
+    IntToPtrOp: gives(lambda em, op: em.builder.inttoptr(em.get(op.source), PTR)),
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
     dialect.ViewAddressOp: _view_address,
     dialect.HiddenOp: _hidden,
     dialect.ConstantMemoryOp: _constant_memory,
     dialect.LogOp: late("xetl_cpu.emit.log", "emit_log"),
-    func.ReturnOp: _return,
+    func.ReturnOp: lambda em, _: em.builder.ret(0),
     dialect.CompareAndSwapOp: _compare_and_swap,
-    FenceOp: _fence,
+    # For LLVM: the processor itself keeps loads and stores in order.
+    FenceOp: lambda em, _: em.builder.fence("acq_rel"),
     gpu.BarrierOp: _barrier,
 }

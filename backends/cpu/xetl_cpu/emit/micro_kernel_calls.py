@@ -33,12 +33,6 @@ _emit_dots = late(f"{_MICROKERNELS}.dots", "emit_dots")
 _emit_low_gemm = late(f"{_MICROKERNELS}.small_m_gemm", "emit_low_gemm")
 
 
-def _source_name(value: SSAValue, is_unsigned: bool) -> str:
-    """Return the element type, with unsigned bytes, whose extension differs."""
-    name = dialect.element_name(value)
-    return "u8" if name == "i8" and is_unsigned else name
-
-
 def _at(em: KernelEmitter, value: SSAValue, *indices: SSAValue) -> Value:
     return em.element_address(em.strided(value), em.all(indices))
 
@@ -80,7 +74,9 @@ def _plan(em: KernelEmitter, op: dialect.BlockOp) -> Blocking:
 
 def _pack(em: KernelEmitter, op: dialect.PackOp) -> None:
     blocking, source = _plan(em, op), em.strided(op.source)
-    name = _source_name(op.source, blocking.arithmetic.unsigned[op.is_b])
+    name = dialect.element_name(op.source)
+    if name == "i8" and blocking.arithmetic.unsigned[op.is_b]:
+        name = "u8"  # its extension differs
     how = (blocking, op.operand.data, name, _unit(source))
     numbers = [op.rows_valid, op.cols_valid, op.rows, op.cols]
     em.builder.call(
@@ -238,11 +234,6 @@ def _skinny_gemm(em: KernelEmitter, op: dialect.SkinnyGemmOp) -> None:
     )
 
 
-def _dispatch_tiles(em: KernelEmitter, op: TileConfigDispatchOp) -> None:
-    """Our own kernels need no address: the operations that use them know the kernel."""
-    em.set(op.kernel, constant(0))
-
-
 def _configure(em: KernelEmitter, op: TileConfigOp) -> None:
     """Configure this thread's tiles, or release them."""
     emit = _emit_configure if _sets_up(op.kernel) else _emit_release
@@ -255,16 +246,13 @@ def _sets_up(kernel: SSAValue) -> bool:
     return "no_reset_tileconfig" in dispatch.flag_names()
 
 
-def _thread_tiles(em: KernelEmitter, op: dialect.ThreadTilesOp) -> None:
-    """Emit no code: the task around all programs has done this (`parallel.py`)."""
-    del em, op
-
-
 TABLE: EmitTable = {
     dialect.PackOp: _pack,
     dialect.BlockGemmOp: _block_gemm,
     dialect.SkinnyGemmOp: _skinny_gemm,
-    TileConfigDispatchOp: _dispatch_tiles,
+    # Our own kernels need no address: the operations that use them know the kernel.
+    TileConfigDispatchOp: lambda em, op: em.set(op.kernel, constant(0)),
     TileConfigOp: _configure,
-    dialect.ThreadTilesOp: _thread_tiles,
+    # The task around all programs has done this (`parallel.py`).
+    dialect.ThreadTilesOp: lambda em, op: None,
 }

@@ -28,7 +28,7 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.division import or_one
-from xetl.codegen.emitter import EmitTable, Emitter, constant
+from xetl.codegen.emitter import EmitTable, Emitter, constant, gives
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import Function, Value, append_blocks, ll
@@ -393,14 +393,6 @@ def _advance(b: Builder, places: Sequence[Value], extents: Sequence[Value]) -> N
     b.store(b.add(b.load(places[-1], typ=I64), carry), places[-1])
 
 
-def _thread_count(em: KernelEmitter, op: ThreadCountOp) -> None:
-    em.set(op.result, em.slot(THREADS))
-
-
-def _thread_number(em: KernelEmitter, op: ThreadNumberOp) -> None:
-    em.set(op.result, em.thread)
-
-
 def _is_new(em: KernelEmitter, op: IsNewOp) -> None:
     b, value, last = em.builder, em.get(op.value), em.last[op]
     em.set(op.result, b.icmp_signed("!=", value, b.load(last, typ=I64)))
@@ -410,8 +402,8 @@ def _is_new(em: KernelEmitter, op: IsNewOp) -> None:
 TABLE: EmitTable = {
     scf.ParallelOp: emit_parallel,
     scf.ForOp: emit_groups,
-    ThreadCountOp: _thread_count,
-    ThreadNumberOp: _thread_number,
+    ThreadCountOp: gives(lambda em, _: em.slot(THREADS)),
+    ThreadNumberOp: gives(lambda em, _: em.thread),
     IsNewOp: _is_new,
 }
 

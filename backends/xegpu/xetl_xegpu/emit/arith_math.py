@@ -19,11 +19,11 @@ from xdsl.ir import Operation
 from xetl.codegen import arith as core
 from xetl.codegen import types
 from xetl.codegen.arith import emits_in_f32, narrow
-from xetl.codegen.emitter import Emit, splat
+from xetl.codegen.emitter import Emit, EmitTable, splat
 from xetl.codegen.math import FUNCTIONS
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.dialects.upstream import arith, math
-from xetl_xegpu.emit.emitter import KernelEmitter, Table, combine, elementary
+from xetl_xegpu.emit.emitter import KernelEmitter, combine, elementary
 from xetl_xegpu.emit.scalars import is_vector
 
 _KINDS = {
@@ -187,7 +187,7 @@ def _erf(em: KernelEmitter, x: types.Value) -> types.Value:
     return elementary(em, "erf", x)
 
 
-TABLE: Table = {
+TABLE: EmitTable = {
     **{cls: _combining(kind) for cls, kind in _KINDS.items()},
     arith.CmpiOp: _cmpi,
     arith.SelectOp: _select,

@@ -19,10 +19,11 @@ import struct
 from xdsl.dialects.builtin import i32
 
 from xetl.codegen import vector as core
+from xetl.codegen.emitter import EmitTable
 from xetl.dialects.base import element_type, ints_of, shape_of
 from xetl.dialects.upstream import vector
 from xetl_xegpu.emit.builtins import halves_of_words
-from xetl_xegpu.emit.emitter import KernelEmitter, Table
+from xetl_xegpu.emit.emitter import KernelEmitter
 from xetl_xegpu.emit.spirv_words import Instruction, instructions, text_of
 
 _WORDS = 8
@@ -45,7 +46,7 @@ def _shuffle(em: KernelEmitter, op: vector.ShuffleOp) -> None:
     em.set(op.result, em.call(halves_of_words(order[0]), [em.get(words.source)]))
 
 
-TABLE: Table = {vector.ShuffleOp: _shuffle}
+TABLE: EmitTable = {vector.ShuffleOp: _shuffle}
 
 
 def _code(first: int) -> str:

@@ -19,12 +19,13 @@ from itertools import product
 
 from xdsl.ir import SSAValue
 
+from xetl.codegen.emitter import EmitTable, gives
 from xetl.codegen.types import I1, I32, I64, Value, ll, llvm_type
 from xetl.devices import Access
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins, payloads
-from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table, gives, together
+from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, together
 from xetl_xegpu.emit.memory import always, pointer_for_call
 from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.emit.workgroup import allowed, shuffle
@@ -318,16 +319,15 @@ def _round_to_tf32(em: KernelEmitter, op: simt.RoundToTf32Op) -> Value:
     return em.call(builtins.to_tf32(getattr(value.type, "count", 1)), [value])
 
 
-def _lane_product(em: KernelEmitter, op: simt.LaneProductOp) -> Value:
-    builtin = builtins.lane_product(str(op.element), op.m)
-    return em.call(builtin, em.all(op.operands))
-
-
-TABLE: Table = {
+TABLE: EmitTable = {
     simt.BlockLoadOp: _load,
     simt.BlockStoreOp: _store,
     simt.BlockPrefetchOp: _prefetch,
     simt.DpasOp: gives(_dpas),
-    simt.LaneProductOp: gives(_lane_product),
+    simt.LaneProductOp: gives(
+        lambda em, op: em.call(
+            builtins.lane_product(str(op.element), op.m), em.all(op.operands)
+        )
+    ),
     simt.RoundToTf32Op: gives(_round_to_tf32),
 }

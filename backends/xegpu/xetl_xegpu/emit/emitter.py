@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from xdsl.ir import Operation
 
@@ -25,19 +25,6 @@ from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
 
 LINE = 64
 """The alignment of private and local arrays in bytes: the size of a register."""
-
-Table: TypeAlias = dict[type[Operation], Callable[..., None]]
-"""The function that emits each operation, called with a `KernelEmitter` and the
-operation."""
-
-
-def gives(compute: Callable[[KernelEmitter, Any], Value]) -> Callable[..., None]:
-    """Return what emits an operation whose only result ``compute`` gives."""
-
-    def emit(em: KernelEmitter, op: Any) -> None:
-        em.set(op.result, compute(em, op))
-
-    return emit
 
 
 _LOCAL_AND_GLOBAL = 3

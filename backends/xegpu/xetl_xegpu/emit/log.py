@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.arith import as_word, widen
-from xetl.codegen.emitter import constant
+from xetl.codegen.emitter import EmitTable, constant
 from xetl.codegen.types import F32, I1, I32, I64, Builder, Value, is_narrow_float, ll
 from xetl.devices import Device
 from xetl.dialects.base import around, element_type, ints_of, operations_in
@@ -23,7 +23,7 @@ from xetl.errors import InternalError
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import places_of
 from xetl_xegpu import simt
-from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table, chosen
+from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, chosen
 from xetl_xegpu.emit.memory import always
 from xetl_xegpu.emit.workgroup import allowed, fail, shuffle
 from xetl_xegpu.limits import REFUSED, REFUSED_WORDS, UNALIGNED
@@ -138,18 +138,14 @@ def _record(em: KernelEmitter, op: RecordOp) -> None:
     with b.if_then(fits):
         record = b.gep(log, [start], source_etype=I64)
         with b.if_then(is_first):
-            _write_header(em, op, record)
+            program = map(em.program, range(3))
+            for index, word in enumerate([constant(em.log_ids[op]), *program]):
+                b.store(word, _word(em, record, constant(index)), align=_WORD)
         _write_values(em, op, record)
 
 
 def _word(em: KernelEmitter, record: Value, index: Value) -> Value:
     return em.builder.gep(record, [index], source_etype=I64)
-
-
-def _write_header(em: KernelEmitter, op: RecordOp, record: Value) -> None:
-    program = map(em.program, range(3))
-    for index, word in enumerate([constant(em.log_ids[op]), *program]):
-        em.builder.store(word, _word(em, record, constant(index)), align=_WORD)
 
 
 def _write_values(em: KernelEmitter, op: RecordOp, record: Value) -> None:
@@ -222,4 +218,4 @@ def _assert(em: KernelEmitter, op: simt.AssertOp) -> None:
         fail(em)
 
 
-TABLE: Table = {simt.PrintOp: _print, simt.AssertOp: _assert}
+TABLE: EmitTable = {simt.PrintOp: _print, simt.AssertOp: _assert}

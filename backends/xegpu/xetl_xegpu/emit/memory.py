@@ -19,26 +19,16 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
-from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen import types
 from xetl.codegen.arith import narrow, widen
-from xetl.codegen.emitter import constant, is_constant
-from xetl.dialects.base import integer_width
-from xetl.dialects.reduction_kinds import ON_INTEGERS
+from xetl.codegen.emitter import EmitTable, constant, gives, is_constant
+from xetl.codegen.memref import instruction_of
 from xetl.errors import InternalError
 from xetl_xegpu import simt
 from xetl_xegpu.emit.builtins import shared_check
-from xetl_xegpu.emit.emitter import (
-    GLOBAL,
-    KernelEmitter,
-    Table,
-    chosen,
-    combine,
-    gives,
-    new_function,
-)
+from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, chosen, combine, new_function
 from xetl_xegpu.emit.workgroup import allowed
 from xetl_xegpu.limits import Hints, Kind, legal_hints
 from xetl_xegpu.simt.memory_ops import AccessOp
@@ -178,13 +168,6 @@ def _atomic(em: KernelEmitter, op: simt.AtomicOp) -> types.Value:
     return update() if always(mask) else chosen(em.builder, mask, update, zero)
 
 
-def _instruction(kind: str) -> str | None:
-    """Return LLVM's name of an atomic, or None for products."""
-    if kind in ("assign", "mul"):
-        return "xchg" if kind == "assign" else None
-    return ON_INTEGERS[kind].instruction
-
-
 def _update(em: KernelEmitter, op: simt.AtomicOp, value: types.Value) -> types.Value:
     """Emit the atomic and return the old value."""
     kind, type_ = op.kind.data, value.type
@@ -192,7 +175,8 @@ def _update(em: KernelEmitter, op: simt.AtomicOp, value: types.Value) -> types.V
         return _compared(em, op, op.expected, value)
     if kind == "assign" and type_ in (types.F32, types.F64):
         return _exchange(em, op, value)
-    name = _instruction(kind) if _is_word(op.value.type) else None
+    has_one = kind != "mul" and type_ in (types.I32, types.I64)
+    name = instruction_of(kind) if has_one else None
     if kind == "add" and type_ == types.F32 and not op.is_local:
         name = "fadd"
     address = em.get(op.address)
@@ -262,11 +246,6 @@ _WORD_OF: dict[types.Type, types.Type] = {
     **{types.F64: types.I64, types.I64: types.I64},
 }
 """The integer of the same bits, for elements that fill a word."""
-
-
-def _is_word(type_: Attribute) -> bool:
-    """Whether devices have instructions for such integers."""
-    return isinstance(type_, IndexType) or integer_width(type_) in (32, 64)
 
 
 def _combined(
@@ -353,7 +332,7 @@ def _swap(
     return old
 
 
-TABLE: Table = {
+TABLE: EmitTable = {
     simt.LoadOp: _load,
     simt.StoreOp: _store,
     simt.LocalBaseOp: gives(lambda _, op: constant(op.offset.value.data)),

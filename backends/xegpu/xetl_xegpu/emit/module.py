@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 
 from xetl.codegen import arith, math, scf, vector
 from xetl.codegen.division import check_divisions
+from xetl.codegen.emitter import EmitTable
 from xetl.codegen.types import I8, I32, I64, Module, Value, ll, llvm_type
 from xetl.devices import Device, find_device
 from xetl.errors import InternalError
@@ -30,7 +31,7 @@ from xetl_xegpu.emit import (
     workgroup,
 )
 from xetl_xegpu.emit.builtins import subgroup_check
-from xetl_xegpu.emit.emitter import KernelEmitter, Table, shared_array
+from xetl_xegpu.emit.emitter import KernelEmitter, shared_array
 from xetl_xegpu.emit.emulation import define_builtins
 from xetl_xegpu.emit.log import entry_of, log_operations, room_of
 from xetl_xegpu.emit.scalars import ScalarBuilder
@@ -172,7 +173,7 @@ def text_of(module: Module) -> str:
     return head.sub(without_commas, str(module))
 
 
-TABLE: Table = {
+TABLE: EmitTable = {
     **arith.TABLE,
     **math.TABLE,
     **scf.TABLE,

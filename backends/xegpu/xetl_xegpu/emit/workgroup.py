@@ -32,20 +32,13 @@ from xdsl.ir import Attribute
 
 from xetl.codegen.arith import narrow, widen
 from xetl.codegen.division import or_one
+from xetl.codegen.emitter import EmitTable, gives
 from xetl.codegen.types import I1, I16, I32, I64, Type, Value, is_narrow_float, ll
 from xetl.dialects.base import element_type
 from xetl.errors import InternalError
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
-from xetl_xegpu.emit.emitter import (
-    LINE,
-    Ending,
-    KernelEmitter,
-    Table,
-    combine,
-    gives,
-    shared_array,
-)
+from xetl_xegpu.emit.emitter import LINE, Ending, KernelEmitter, combine, shared_array
 from xetl_xegpu.simt import SUBGROUP_SIZE
 
 _STEPS = (1, 2, 4, 8)
@@ -351,35 +344,30 @@ def _made(em: KernelEmitter, op: simt.NamedBarrierOp) -> Value:
     return em.named_barriers[number]
 
 
-def _fence(em: KernelEmitter, op: simt.FenceOp) -> None:
-    _order(em, op.scope.data, sum(_MEMORY[space] for space in op.spaces))
-
-
 def _order(em: KernelEmitter, scope: str, memory: int) -> None:
     fence = builtins.function("__spirv_MemoryBarrier", "void", "int", "int")
     em.call(fence, [I32(_SCOPES[scope]), I32(_BOTH | memory)])
 
 
-def _num_groups(em: KernelEmitter, axis: int) -> Value:
-    builtin = builtins.function("get_num_groups", "ulong", "uint")
-    return em.call(builtin, [I32(axis)])
-
-
-def _subgroup_id(em: KernelEmitter, op: simt.SubgroupIdOp) -> Value:
-    return em.call(builtins.function("get_sub_group_id", "uint"), [])
-
-
-TABLE: Table = {
+TABLE: EmitTable = {
     simt.ShuffleOp: gives(_shuffle),
     simt.ReduceOp: gives(_reduce),
     simt.BarrierOp: _barrier,
     simt.BarrierArriveOp: _arrive,
     simt.BarrierWaitOp: _wait,
     simt.NamedBarrierOp: _named,
-    simt.FenceOp: _fence,
+    simt.FenceOp: lambda em, op: _order(
+        em, op.scope.data, sum(_MEMORY[space] for space in op.spaces)
+    ),
     simt.GroupIdOp: gives(lambda em, op: em.program(op.axis)),
-    simt.NumGroupsOp: gives(lambda em, op: _num_groups(em, op.axis)),
-    simt.SubgroupIdOp: gives(_subgroup_id),
+    simt.NumGroupsOp: gives(
+        lambda em, op: em.call(
+            builtins.function("get_num_groups", "ulong", "uint"), [I32(op.axis)]
+        )
+    ),
+    simt.SubgroupIdOp: gives(
+        lambda em, _: em.call(builtins.function("get_sub_group_id", "uint"), [])
+    ),
     simt.LaneIdOp: gives(lambda em, _: em.lane()),
     simt.ReturnOp: _return,
 }
