@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from typing import Generic, Self, TypeVar
 
 T = TypeVar("T", bound=Hashable)
@@ -35,3 +35,26 @@ class Worklist(Generic[T]):
             if each not in self.seen:
                 self.seen.add(each)
                 yield each
+
+
+def sources_first(
+    root: T, sources: Callable[[T], Iterable[T]], known: Container[T] = ()
+) -> Iterator[T]:
+    """Yield what an item depends on, the last source first, and then the item.
+
+    Args:
+        sources: returns what an item depends on; called once for each item.
+        known: items that are not to be given; it may grow meanwhile.
+
+    >>> list(sources_first(12, lambda number: [] if number % 2 else [3, number // 2]))
+    [3, 6, 12]
+    """
+    begun, waiting = set[T](), [(root, False)]
+    while waiting:
+        each, is_ready = waiting.pop()
+        if is_ready:
+            yield each
+        elif each not in begun and each not in known:
+            begun.add(each)
+            waiting.append((each, True))
+            waiting += [(source, False) for source in sources(each)]

@@ -16,6 +16,7 @@ from xetl.analysis.control_flow import loop_of_counter, sources
 from xetl.dialects.base import Index, around, constant_index
 from xetl.dialects.upstream import arith, gpu, index, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
+from xetl.worklist import sources_first
 
 _NEVER_NEGATIVE = (
     *(gpu.BlockIdOp, gpu.ThreadIdOp, gpu.SubgroupIdOp, gpu.GlobalIdOp),
@@ -57,18 +58,15 @@ def _settled(
 
     Facts begin as ``start``; rules are applied until nothing changes.
     """
+    if isinstance(value, int):
+        return of_number(value)
     rules: dict[SSAValue, _Rule[T]] = {}
-    order: list[SSAValue] = []
-    todo: list[tuple[Index, bool]] = [(value, False)]
-    while todo:  # no recursion: programs may be long
-        each, is_ready = todo.pop()
-        if isinstance(each, int):
-            continue
-        if is_ready:
-            order.append(each)
-        elif each not in rules:
-            rules[each] = rule_of(each)
-            todo += [(each, True), *((source, False) for source in rules[each][1])]
+
+    def sources_of(each: SSAValue) -> list[SSAValue]:
+        rules[each] = rule_of(each)
+        return [source for source in rules[each][1] if isinstance(source, SSAValue)]
+
+    order = list(sources_first(value, sources_of))
     known, is_settled = dict.fromkeys(order, start), False
 
     def of(source: Index) -> T:
@@ -81,7 +79,7 @@ def _settled(
             found = combine(*map(of, sources))
             is_settled &= found == known[each]
             known[each] = found
-    return of(value)
+    return known[value]
 
 
 # Signs ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ A kernel needs no bounds check at run time where a range proves the bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType
@@ -14,6 +14,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xetl.analysis.affine import divisor_of
 from xetl.dialects.base import Index, constant_index, integer_width
 from xetl.dialects.upstream import arith, gpu, scf
+from xetl.worklist import sources_first
 
 
 class Range(NamedTuple):
@@ -42,15 +43,13 @@ class Ranges:
         """Return the range of an index; None if it is unknown."""
         if isinstance(value, int):
             return Range(value, value)
-        todo = [(value, False)]
-        while todo:  # no recursion: programs may be long
-            each, is_ready = todo.pop()
-            if is_ready:
-                self._known[each] = self._computed(each)
-            elif each not in self._known:
-                self._known[each] = None  # a loop-carried value may depend on itself
-                todo.append((each, True))
-                todo += [(source, False) for source in _sources(each)]
+
+        def begun(each: SSAValue) -> Iterable[SSAValue]:
+            self._known[each] = None  # a loop-carried value may depend on itself
+            return _sources(each)
+
+        for each in sources_first(value, begun, self._known):
+            self._known[each] = self._computed(each)
         return self._known[value]
 
     def _of_argument(self, value: SSAValue) -> Range | None:

@@ -15,6 +15,7 @@ from xetl.frontend.context import Context
 from xetl.frontend.types import Extent, Vector
 from xetl.ir.builder import Builder, remade
 from xetl.language import dtypes
+from xetl.worklist import sources_first
 
 _ARITHMETIC = (
     *(arith.AddiOp, arith.SubiOp, arith.MuliOp),
@@ -32,17 +33,9 @@ def as_indices(ctx: Context, indices: Vector) -> SSAValue:
         return indices.ssa
     root = indices.ssa, indices.dtype.kind == "u"
     found: dict[_Number, SSAValue] = {}
-    waiting = [root]
-    while waiting:
-        number = waiting[-1]
-        parts = _parts(ctx, *number)
-        missing = [part for part in parts if part not in found]
-        if missing and number not in found:
-            waiting += missing
-            continue
-        waiting.pop()
-        if number not in found:
-            found[number] = _widened(ctx, number, [found[part] for part in parts])
+    for number in sources_first(root, lambda each: _parts(ctx, *each)):
+        parts = [found[part] for part in _parts(ctx, *number)]
+        found[number] = _widened(ctx, number, parts)
     return found[root]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import IndexType, IntegerType
@@ -24,6 +25,7 @@ from xetl.errors import InternalError
 from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
+from xetl.worklist import sources_first
 from xetl_cpu.lowering.loops.nest import (
     COLUMNS,
     At,
@@ -88,38 +90,22 @@ class Evaluator:
         where = at.key()
         found = self.memo.get((id(value), where))
         if found is None:
-            for each in self._operands_first(value, where):
+            waiting = sources_first(value, partial(self._missing_operands, where=where))
+            for each in [*waiting]:
                 found = self._compute(each, at)
                 self.memo[id(each), where] = found
         assert found is not None
         return found
 
-    def _operands_first(self, value: SSAValue, where: object) -> list[SSAValue]:
-        """Return a value and its elementwise operands, operands first."""
-        order: dict[SSAValue, None] = {}
-        waiting = [value]
-        while waiting:
-            each = waiting[-1]
-            operands = self._elementwise_operands(each)
-            missing = [
-                operand
-                for operand in operands
-                if operand not in order and (id(operand), where) not in self.memo
-            ]
-            if missing and each not in order:
-                waiting += missing
-                continue
-            waiting.pop()
-            order[each] = None
-        return list(order)
-
-    def _elementwise_operands(self, value: SSAValue) -> Sequence[SSAValue]:
+    def _missing_operands(self, value: SSAValue, where: object) -> Sequence[SSAValue]:
+        """Return the elementwise operands of a value that are not computed yet."""
         op = value.owner
         if value in self.state.buffers or not isinstance(op, Operation):
             return ()
         if type(op) in RULES:
             return ()
-        return [operand for operand in op.operands if is_vector(operand.type)]
+        vectors = [operand for operand in op.operands if is_vector(operand.type)]
+        return [each for each in vectors if (id(each), where) not in self.memo]
 
     def _compute(self, value: SSAValue, at: At) -> SSAValue:
         buffer = self.state.buffers.get(value)

@@ -18,6 +18,7 @@ from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
+from xetl.worklist import sources_first
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering import tiles
 from xetl_cpu.microkernels.blocking import Blocking
@@ -41,7 +42,9 @@ def has_bound(value: Index, loop: scf.ParallelOp) -> bool:
     assert isinstance(value, SSAValue)
     op = value.owner
     if isinstance(op, arith.SelectOp):
-        return has_bound(_not_zero(op), loop) if _is_zero_or_one(op) else False
+        if 0 not in (constant_index(op.true_value), constant_index(op.false_value)):
+            return False
+        return has_bound(_not_zero(op), loop)
     growing = _GROWING.get(type(op)) if isinstance(op, Operation) else None
     if growing is None:
         return False
@@ -92,11 +95,6 @@ def reach(
     return reduce(build.maximum, ends)
 
 
-def _is_zero_or_one(op: arith.SelectOp) -> bool:
-    """Whether it selects between 0 and another value."""
-    return 0 in (constant_index(op.true_value), constant_index(op.false_value))
-
-
 def _not_zero(op: arith.SelectOp) -> SSAValue:
     is_first = constant_index(op.true_value) != 0
     return op.true_value if is_first else op.false_value
@@ -110,21 +108,17 @@ def copier(
     ``known``: the values that replace programs' numbers and counters.
     """
 
-    def is_there(value: SSAValue) -> bool:
-        return value in known or is_defined_outside(value, loop)
+    def inside(value: SSAValue) -> list[SSAValue]:
+        """Return the operands that are made in the loop, the last one first."""
+        operands = value.owner.operands if isinstance(value.owner, Operation) else ()
+        return [v for v in reversed(operands) if not is_defined_outside(v, loop)]
 
     def copy(value: SSAValue) -> SSAValue:
-        waiting = [value]
-        while waiting:
-            op = waiting[-1].owner
-            if is_there(waiting[-1]):
-                waiting.pop()
-                continue
+        if is_defined_outside(value, loop):
+            return known.get(value, value)
+        for each in sources_first(value, inside, known):
+            op = each.owner
             assert isinstance(op, Operation)
-            missing = next((each for each in op.operands if not is_there(each)), None)
-            if missing is not None:
-                waiting.append(missing)
-                continue
             new = build.add(op.clone({v: known.get(v, v) for v in op.operands}))
             new.location = op.location
             known.update(zip(op.results, new.results))
@@ -312,18 +306,15 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
         raise NotPackedError("its place along n and along k grow together")
     rest = [init.source, op.count, *sizes, *init.mixed_strides]
     rest += [] if k_start is None else [k_start]
-    batch = _batch(rest, loop, {*_counters(tile, loop), step})
+    # What decides the tile along n: all numbers, if it is unknown.
+    found = tiles.counters_of([] if tile is None else [tile], loop)
+    counters = loop.body.block.args if found is None else found
+    batch = _batch(rest, loop, {*counters, step})
     if batch is not None and not is_shared(loop, batch, tile):
         raise NotPackedError("no other program multiplies by it")
     if not all(has_bound(value, loop) for value in (op.count, *sizes)):
         raise NotPackedError("its size is not known before the programs run")
     return Plan(init, n_dim, tile, width, k_start, step, batch)
-
-
-def _counters(tile: SSAValue | None, loop: scf.ParallelOp) -> set[BlockArgument]:
-    """Return the arguments that decide the tile along n: all numbers, if unknown."""
-    found = set[BlockArgument]() if tile is None else tiles.counters_of([tile], loop)
-    return set(loop.body.block.args) if found is None else found
 
 
 def is_written(source: SSAValue, loop: Operation) -> bool:
