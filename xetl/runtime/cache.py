@@ -68,7 +68,7 @@ class DiskCache:
         data = _encode(key, artifact)
         try:
             self._make_folder()
-            write_whole(self._path(key), data)
+            write_whole({self._path(key): data})
         except OSError:
             return
         # Most processes store few kernels: a hash of the key decides whether to check.
@@ -136,24 +136,33 @@ class DiskCache:
             raise PermissionError(f"{self.folder} can be written by others")
 
 
-def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file atomically: a reader sees the old contents or the new ones.
+def write_whole(contents: Mapping[Path, bytes], mode: int = 0o600) -> None:
+    """Write files atomically: a reader sees the old contents or the new ones.
+
+    Each file is first written to a temporary file in its folder.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: a file cannot be written; no file changed. The error has its name.
     """
     import tempfile  # noqa: PLC0415 - 4 ms that a process which only reads need not take
 
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    ready: dict[Path, str] = {}
+    path = Path()
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        for path, data in contents.items():
+            descriptor, ready[path] = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.chmod(ready[path], mode)
+        for path, temporary in ready.items():
+            os.replace(temporary, path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
         raise
+    finally:
+        for temporary in ready.values():
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
 
 
 def disk_cache() -> DiskCache | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
+
+from xetl.runtime.cache import write_whole
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, for programs."
@@ -51,31 +51,13 @@ def why_not_written(error: OSError) -> str:
 def replace_files(contents: Mapping[Path, bytes | str]) -> None:
     """Write files so that a failure or an interruption leaves none half written.
 
-    Each file is first written to a temporary file in its folder. Existing files are
-    replaced.
-
     Raises:
         OSError: a file cannot be written; no file changed. The error has its name.
     """
-    ready: dict[Path, str] = {}
-    path = Path()
-    try:
-        for path, content in contents.items():
-            if path.is_dir():
-                raise IsADirectoryError(None, "it is a folder")
-            data = content.encode() if isinstance(content, str) else content
-            descriptor, ready[path] = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(ready[path], 0o666 & ~mask)
-        for path, temporary in ready.items():
-            os.replace(temporary, path)
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
-    finally:
-        for temporary in ready.values():
-            with suppress(OSError):
-                os.unlink(temporary)
+    for path in contents:
+        if path.is_dir():
+            raise IsADirectoryError(None, "it is a folder", str(path))
+    mask = os.umask(0)
+    os.umask(mask)
+    each = {p: c.encode() if isinstance(c, str) else c for p, c in contents.items()}
+    write_whole(each, mode=0o666 & ~mask)

@@ -81,7 +81,7 @@ def write_costs(model: str, costs: Costs) -> Path:
     """
     path = path_of(model)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(asdict(costs), indent=1).encode())
+    write_whole({path: json.dumps(asdict(costs), indent=1).encode()})
     return path
 
 

@@ -312,7 +312,7 @@ class TunedFile:
             "entries": entries,
         }
         text = json.dumps(whole, indent=1) + "\n"
-        write_whole(self.path, text.encode(), mode=0o644)  # it is to be checked in
+        write_whole({self.path: text.encode()}, mode=0o644)  # it is to be checked in
 
 
 def _answers(entry: Mapping[str, Any], question: Question) -> bool:
