@@ -94,7 +94,11 @@ class HostCodeParser(FastParser):
             device = super().parse_operation()
             self._device_depth -= 1
             return device
-        if name != FUNCTION or self._device_depth or not self._has_kernels():
+        if (
+            name != FUNCTION
+            or self._device_depth
+            or DEVICE not in self.lexer.input.content
+        ):
             return super().parse_operation()
         return self._parse_host_function()
 
@@ -104,9 +108,6 @@ class HostCodeParser(FastParser):
             return super().parse_optional_region(arguments)  # pyright: ignore[reportArgumentType]
         self._skip_braces()
         return None
-
-    def _has_kernels(self) -> bool:
-        return DEVICE in self.lexer.input.content
 
     def _parse_host_function(self) -> Operation:
         start, kept = self.pos, self._scopes()

@@ -14,7 +14,7 @@ Source: MLIR, "MemRefType", layout; XeTile RFC, appendix 2.4 (``slm``).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, NoReturn
 
@@ -220,15 +220,10 @@ def make_context(extra: Iterable[ir.Dialect] = ()) -> Context:
     return context
 
 
-def _xsmm() -> ir.Dialect:
-    return import_whole("xetl.dialects.xsmm").Xsmm
-
-
-def _llvm() -> ir.Dialect:
-    return import_whole("xetl.dialects.upstream.llvm").Llvm
-
-
-_RARE = {"xsmm": _xsmm, "llvm": _llvm}
+_RARE: dict[str, Callable[[], ir.Dialect]] = {
+    "xsmm": lambda: import_whole("xetl.dialects.xsmm").Xsmm,
+    "llvm": lambda: import_whole("xetl.dialects.upstream.llvm").Llvm,
+}
 """Rare dialects, which are loaded when the parser reads the first of their names."""
 
 

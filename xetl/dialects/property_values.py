@@ -92,14 +92,10 @@ def _maker_of(op_type: type[IRDLOperation], definition: PropertyDef) -> Maker:
     return number
 
 
-def _flag(_: bool) -> Attribute:
-    return UnitAttr()
-
-
 def _array(values: Sequence[str | Attribute]) -> Attribute:
     return ArrayAttr([StringAttr(v) if isinstance(v, str) else v for v in values])
 
 
 _MAKERS: dict[type[Attribute], Maker] = {
-    **{UnitAttr: _flag, DenseArrayBase: dense_i64, ArrayAttr: _array}
+    **{UnitAttr: lambda _: UnitAttr(), DenseArrayBase: dense_i64, ArrayAttr: _array}
 }

@@ -30,18 +30,6 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 
-def _zero(_: int) -> int:
-    return 0
-
-
-def _one(_: int) -> int:
-    return 1
-
-
-def _all_bits(_: int) -> int:
-    return -1
-
-
 def _least(bits: int) -> int:
     return -1 << (bits - 1)
 
@@ -56,7 +44,7 @@ class OnIntegers:
 
     Attributes:
         operation: the operation of `arith`.
-        identity: computes the identity from the number of bits.
+        identity: the identity, or what computes it from the number of bits.
         on_bits: the bitwise kind that is equal to it on i1.
         atomic: the name in `arith::AtomicRMWKind`.
         llvm: the name in `llvm.vector.reduce.*`.
@@ -64,7 +52,7 @@ class OnIntegers:
     """
 
     operation: Any
-    identity: Callable[[int], int]
+    identity: int | Callable[[int], int]
     on_bits: str
     atomic: str
     llvm: str
@@ -91,21 +79,21 @@ _F, _I = OnFloats, OnIntegers
 _KINDS: dict[str, tuple[OnFloats | None, OnIntegers | None]] = {
     "add": (
         _F(arith.AddfOp, -0.0, "addf", "fadd", "add"),
-        _I(arith.AddiOp, _zero, "xor", "addi", "add", "add"),
+        _I(arith.AddiOp, 0, "xor", "addi", "add", "add"),
     ),
     "mul": (
         _F(arith.MulfOp, 1.0, "mulf", "fmul", "multiply"),
-        _I(arith.MuliOp, _one, "and", "muli", "mul", "multiply"),
+        _I(arith.MuliOp, 1, "and", "muli", "mul", "multiply"),
     ),
-    "minui": (None, _I(arith.MinuiOp, _all_bits, "and", "minu", "umin", "minimum")),
+    "minui": (None, _I(arith.MinuiOp, -1, "and", "minu", "umin", "minimum")),
     "minsi": (None, _I(arith.MinsiOp, _most, "or", "mins", "smin", "minimum")),
     "minnumf": (_F(arith.MinnumfOp, math.nan, "minnumf", "fmin", "fmin"), None),
-    "maxui": (None, _I(arith.MaxuiOp, _zero, "or", "maxu", "umax", "maximum")),
+    "maxui": (None, _I(arith.MaxuiOp, 0, "or", "maxu", "umax", "maximum")),
     "maxsi": (None, _I(arith.MaxsiOp, _least, "and", "maxs", "smax", "maximum")),
     "maxnumf": (_F(arith.MaxnumfOp, math.nan, "maxnumf", "fmax", "fmax"), None),
-    "and": (None, _I(arith.AndiOp, _all_bits, "and", "andi", "and", "bitwise_and")),
-    "or": (None, _I(arith.OriOp, _zero, "or", "ori", "or", "bitwise_or")),
-    "xor": (None, _I(arith.XoriOp, _zero, "xor", "xori", "xor", "bitwise_xor")),
+    "and": (None, _I(arith.AndiOp, -1, "and", "andi", "and", "bitwise_and")),
+    "or": (None, _I(arith.OriOp, 0, "or", "ori", "or", "bitwise_or")),
+    "xor": (None, _I(arith.XoriOp, 0, "xor", "xori", "xor", "bitwise_xor")),
     "maximumf": (
         _F(arith.MaximumfOp, -math.inf, "maximumf", "fmaximum", "maximum"),
         None,

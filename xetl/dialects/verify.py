@@ -76,7 +76,7 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
         inside = visible.copy()
         if len(region.blocks) > 1:
             for block in region.blocks:
-                _add_values(block, inside)
+                inside.update(block.args, *(op.results for op in block.ops))
         for block in region.blocks:
             _verify_block(op, block, inside)
     visible.update(op.results)
@@ -88,9 +88,3 @@ def _verify_block(parent: Operation, block: Block, visible: set[SSAValue]) -> No
         raise LocatedVerifyException(parent, "a block is empty and lacks a terminator")
     for op in block.ops:
         _verify_op(op, visible)
-
-
-def _add_values(block: Block, visible: set[SSAValue]) -> None:
-    visible.update(block.args)
-    for op in block.ops:
-        visible.update(op.results)

@@ -118,14 +118,6 @@ class OneType(CustomDirective):
         printer.print_attribute(self.types.get(op)[0])
 
 
-def _read_map(parser: Parser) -> Attribute:
-    return AffineMapAttr(parser.parse_affine_map())
-
-
-def _read_kind(parser: Parser) -> Attribute:
-    return CombiningKindAttr(parse_kind(parser))
-
-
 def _one_of(name: str, *words: str) -> type[CustomDirective]:
     """Return a directive for a flag: the first word if it is 0, else the second."""
 
@@ -143,7 +135,15 @@ DIRECTIVES = (
     _one_of("Access", "read", "write"),
     _one_of("Cache", "instr", "data"),
     # ``(d0, d1) -> (d1, d0)``; and ``[[0, 1], [2]]``, groups of dimensions to collapse.
-    spelt("Map", _read_map, lambda found: str(found.data)),
+    spelt(
+        "Map",
+        lambda p: AffineMapAttr(p.parse_affine_map()),
+        lambda found: str(found.data),
+    ),
     spelt("Groups", _read_groups, lambda found: str(groups_of(found))),
-    spelt("Combined", _read_kind, lambda found: f"<{found.kind}>"),
+    spelt(
+        "Combined",
+        lambda p: CombiningKindAttr(parse_kind(p)),
+        lambda found: f"<{found.kind}>",
+    ),
 )

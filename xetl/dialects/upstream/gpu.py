@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import WordAttr
 from ..base import check, write
-from ..operation import Common, XetlOp, operations_of
+from ..operation import Common, XetlOp, operations_of, row
 from ..traits import READS_AND_WRITES
 from . import func as syntax
 from .func import GivingOp, check_returns
@@ -204,24 +204,21 @@ class DimensionOp(XetlOp, traits=[Pure()]):
         return "xyz".index(self.dimension.word)
 
 
-class BlockIdOp(DimensionOp, name="gpu.block_id"):
-    """The number of this program in the grid."""
-
-
-class GridDimOp(DimensionOp, name="gpu.grid_dim"):
-    """The number of programs of the grid."""
-
-
-class ThreadIdOp(DimensionOp, name="gpu.thread_id"):
-    """The number of this work item in its workgroup (XeTile text: of this subgroup)."""
-
-
-class BlockDimOp(DimensionOp, name="gpu.block_dim"):
-    """The number of work items of a workgroup (XeTile text: of subgroups)."""
-
-
-class GlobalIdOp(DimensionOp, name="gpu.global_id"):
-    """The number of this work item in the whole grid."""
+BlockIdOp = row(DimensionOp, "gpu.block_id", "The number of this program in the grid.")
+GridDimOp = row(DimensionOp, "gpu.grid_dim", "The number of programs of the grid.")
+ThreadIdOp = row(
+    DimensionOp,
+    "gpu.thread_id",
+    "The number of this work item in its workgroup (XeTile text: of this subgroup).",
+)
+BlockDimOp = row(
+    DimensionOp,
+    "gpu.block_dim",
+    "The number of work items of a workgroup (XeTile text: of subgroups).",
+)
+GlobalIdOp = row(
+    DimensionOp, "gpu.global_id", "The number of this work item in the whole grid."
+)
 
 
 class SubgroupNumberOp(XetlOp, traits=[Pure()]):
@@ -233,16 +230,15 @@ class SubgroupNumberOp(XetlOp, traits=[Pure()]):
     assembly_format = "(`upper_bound` $upper_bound^)? attr-dict `:` type($result)"
 
 
-class SubgroupIdOp(SubgroupNumberOp, name="gpu.subgroup_id"):
-    """The number of this subgroup in its workgroup."""
-
-
-class NumSubgroupsOp(SubgroupNumberOp, name="gpu.num_subgroups"):
-    """The number of subgroups of the workgroup."""
-
-
-class SubgroupSizeOp(SubgroupNumberOp, name="gpu.subgroup_size"):
-    """The number of work items of a subgroup."""
+SubgroupIdOp = row(
+    SubgroupNumberOp, "gpu.subgroup_id", "The number of this subgroup in its workgroup."
+)
+NumSubgroupsOp = row(
+    SubgroupNumberOp, "gpu.num_subgroups", "The number of subgroups of the workgroup."
+)
+SubgroupSizeOp = row(
+    SubgroupNumberOp, "gpu.subgroup_size", "The number of work items of a subgroup."
+)
 
 
 class LaneIdOp(SubgroupNumberOp, name="gpu.lane_id"):

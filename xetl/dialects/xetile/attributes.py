@@ -13,6 +13,7 @@ Source: the RFC on layouts that reach down to lanes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import NoneAttr
@@ -122,10 +123,6 @@ class SgMapAttr(_PairOfPairs):
         return int_tuple(self.data)
 
 
-def _parse_wg_map(parser: AttrParser) -> Attribute:
-    return _parse_nested(parser, WgMapAttr)
-
-
 def parse_sg_map(parser: AttrParser) -> Attribute:
     """Parse an sg_map, with or without its ``#xetile.sg_map`` prefix."""
     return _parse_nested(parser, SgMapAttr)
@@ -158,7 +155,7 @@ class XeMapAttr(StructAttr):
 
     name = "xetile.xe_map"
     FIELDS: ClassVar[Mapping[str, Field]] = {
-        "wg": Field(_parse_wg_map, _show_part),
+        "wg": Field(partial(_parse_nested, expected=WgMapAttr), _show_part),
         "sg": Field(parse_sg_map, _show_part),
     }
 

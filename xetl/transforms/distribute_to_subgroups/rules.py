@@ -122,7 +122,7 @@ def _number(value: int) -> Rule:
     return replace
 
 
-def _block_id(d: Distributor, op: gpu.GlobalIdOp) -> None:
+def _block_id(d: Distributor, op: gpu.DimensionOp) -> None:
     """Replace a global id by the block id: there is one work-item in a block."""
     new = d.team.insert(gpu.BlockIdOp(op.dimension))
     op.result.replace_all_uses_with(new)

@@ -21,7 +21,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from xetl.dialects.base import check, dense_i64, element_type, ints_of
 from xetl.dialects.kernel_attributes import LANES as SUBGROUP_SIZE
-from xetl.dialects.operation import XetlOp
+from xetl.dialects.operation import XetlOp, row
 from xetl.dialects.reduction_kinds import KINDS, kind_fits
 from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
@@ -115,12 +115,8 @@ class _DimensionOp(XetlOp, traits=[Pure()]):
         check(found in DIMENSIONS, "a dimension is x, y or z, found {}", found)
 
 
-class GroupIdOp(_DimensionOp, name="simt.group_id"):
-    """Which workgroup of the grid this is."""
-
-
-class NumGroupsOp(_DimensionOp, name="simt.num_groups"):
-    """How many workgroups the grid has."""
+GroupIdOp = row(_DimensionOp, "simt.group_id", "Which workgroup of the grid this is.")
+NumGroupsOp = row(_DimensionOp, "simt.num_groups", "How many workgroups the grid has.")
 
 
 class _IdOp(XetlOp, traits=[Pure()]):
@@ -130,12 +126,12 @@ class _IdOp(XetlOp, traits=[Pure()]):
     assembly_format = "attr-dict"
 
 
-class SubgroupIdOp(_IdOp, name="simt.subgroup_id"):
-    """Which subgroup of the workgroup this is; the same in all its lanes."""
-
-
-class LaneIdOp(_IdOp, name="simt.lane_id"):
-    """Which lane of the subgroup this is."""
+SubgroupIdOp = row(
+    _IdOp,
+    "simt.subgroup_id",
+    "Which subgroup of the workgroup this is; the same in all its lanes.",
+)
+LaneIdOp = row(_IdOp, "simt.lane_id", "Which lane of the subgroup this is.")
 
 
 # Subgroups ----------------------------------------------------------------------------

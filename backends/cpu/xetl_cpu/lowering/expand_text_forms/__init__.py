@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     ModuleOp,
 )
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
@@ -128,7 +128,7 @@ def _special(op: Operation) -> str | None:
     return None
 
 
-def _global_id(w: Builder, op: gpu.GlobalIdOp) -> Values:
+def _global_id(w: Builder, op: gpu.DimensionOp) -> Values:
     """``block_id * block_dim + thread_id``."""
     block, size, thread = (
         w.insert(cls.create(result_types=[IndexType()], properties=dict(op.properties)))
@@ -168,14 +168,6 @@ _ALONE: dict[type[Operation], Rule] = {
 
 
 _SHIFTS = (arith.ShliOp, arith.ShrsiOp, arith.ShruiOp)
-
-
-def _make_total(block: Block) -> None:
-    """Define the result of every shift in a kernel; this rewrite has to be the last."""
-    for op in operations_in(block, *_SHIFTS):
-        known = integer_of(op.rhs)
-        if known is None or not 0 <= known < _bits(op.rhs.type):
-            _shift(op)
 
 
 def _bits(type_: Attribute) -> int:
@@ -242,4 +234,8 @@ def _expand(kernel: gpu.FuncOp) -> None:
         unused = isinstance(op, xegpu.InitNbarrierOp) and not op.results[0].uses
         if unused or op.name in _HINTS:
             Rewriter.erase_op(op)
-    _make_total(block)
+    # The last rewrite: the result of every shift is defined.
+    for op in operations_in(block, *_SHIFTS):
+        known = integer_of(op.rhs)
+        if known is None or not 0 <= known < _bits(op.rhs.type):
+            _shift(op)

@@ -71,11 +71,11 @@ def _along(c: Converter, axis: int) -> Index:
     return number if axis == 2 else c.emit.remainder(number, counts[axis])
 
 
-def _block_dim(c: Converter, op: gpu.BlockDimOp) -> Index:
+def _block_dim(c: Converter, op: gpu.DimensionOp) -> Index:
     return c.along_axes[op.axis]
 
 
-def _global_id(c: Converter, op: gpu.GlobalIdOp) -> Index:
+def _global_id(c: Converter, op: gpu.DimensionOp) -> Index:
     axis = op.axis
     block = c.emit.shared(("block", axis), (), lambda: gpu.BlockIdOp(op.dimension))
     first = c.emit.times(block, c.along_axes[axis])
