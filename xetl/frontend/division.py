@@ -17,6 +17,7 @@ from xetl.frontend.context import Context
 from xetl.frontend.operators import FLOORDIV, Binary
 from xetl.frontend.types import Scalar, Shape, Value, Vector, is_constant, scalar_kind
 from xetl.language.dtypes import DType, f32, f64, index, u64
+from xetl.records import record
 
 LARGEST_PRODUCT = 16
 """The largest exponent of a float that becomes products; for integers all do."""
@@ -86,11 +87,14 @@ def _product(
         base = ctx.emit(multiply(base, base))
 
 
-class _Numbers:
-    """Emits constants of one dtype and shape; the shape () means scalars."""
+@record(eq=False)
+class _Division:
+    """Emits ``//`` or ``%``, of one dtype and shape; the shape () means scalars."""
 
-    def __init__(self, ctx: Context, shape: Shape, dtype: DType) -> None:
-        self.ctx, self.shape, self.dtype = ctx, shape, dtype
+    ctx: Context
+    op: Binary
+    shape: Shape
+    dtype: DType
 
     def constant(self, value: float) -> SSAValue:
         """Return a constant with ``value`` in every lane."""
@@ -106,6 +110,57 @@ class _Numbers:
             return self.ctx.emit(arith.CmpfOp("oeq", value, other))
         return self.ctx.emit(arith.CmpiOp("eq", value, other))
 
+    def of(self, left: SSAValue, right: SSAValue, divisor: Value) -> SSAValue:
+        """Return the result; ``divisor`` is ``right`` if it is constant, else False."""
+        if self.dtype.is_float:
+            return self._of_floats(left, right)
+        # A constant divisor other than 0 and -1 needs no guard.
+        if int(divisor or 0) not in (0, -1):
+            return self._safely(left, right)
+        emit, zero, one = self.ctx.emit, self.constant(0), self.constant(1)
+        by_zero = self.equals(right, 0)
+        guarded = emit(arith.SelectOp(by_zero, one, right))
+        if self.dtype.kind == "u":
+            result = self._safely(left, guarded)
+            return emit(arith.SelectOp(by_zero, zero, result))
+        by_minus_one = self.equals(right, -1)
+        guarded = emit(arith.SelectOp(by_minus_one, one, guarded))
+        result = self._safely(left, guarded)
+        # Division by -1: the quotient is -left (wrapping); the remainder is 0, as by 1.
+        if self.op is FLOORDIV:
+            negated = emit(arith.SubiOp(zero, left))
+            result = emit(arith.SelectOp(by_minus_one, negated, result))
+        return emit(arith.SelectOp(by_zero, zero, result))
+
+    def _safely(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        emit = self.ctx.emit
+        if self.dtype.kind == "u":
+            unsigned = arith.DivuiOp if self.op is FLOORDIV else arith.RemuiOp
+            return emit(unsigned(left, right))
+        quotient = emit(arith.FloordivsiOp(left, right))
+        if self.op is FLOORDIV:
+            return quotient
+        return emit(arith.SubiOp(left, emit(arith.MuliOp(quotient, right))))
+
+    def _of_floats(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Divide floats as CPython and NumPy do: the exact remainder first."""
+        emit, zero = self.ctx.emit, self.constant(0)
+        rest = emit(arith.RemfOp(left, right))
+        signs = [emit(arith.CmpfOp("olt", each, zero)) for each in (rest, right)]
+        other_sign = emit(arith.XoriOp(*signs))
+        inexact = emit(arith.CmpfOp("one", rest, zero))
+        shift = emit(arith.AndiOp(other_sign, inexact))
+        if self.op is not FLOORDIV:
+            shifted = emit(arith.AddfOp(rest, right))
+            return emit(arith.SelectOp(shift, shifted, rest))
+        # Divide before the shift: after it, an infinite divisor would give NaN.
+        whole = emit(arith.DivfOp(emit(arith.SubfOp(left, rest)), right))
+        rounded = emit(math.RoundevenOp(whole))
+        one = emit(arith.SelectOp(shift, self.constant(1), zero))
+        quotient = emit(arith.SubfOp(rounded, one))
+        plain = emit(arith.DivfOp(left, right))
+        return emit(arith.SelectOp(self.equals(right, 0), plain, quotient))
+
 
 def divide(
     ctx: Context, op: Binary, left: Vector, right: Vector, divisor: Value
@@ -115,8 +170,8 @@ def divide(
     ``divisor`` is the value of ``right`` if it is constant, else False.
     """
     one, other = _wide(ctx, left), _wide(ctx, right)
-    numbers = _Numbers(ctx, left.shape, one.dtype)
-    result = _divide(ctx, op, one.ssa, other.ssa, numbers, divisor)
+    division = _Division(ctx, op, left.shape, one.dtype)
+    result = division.of(one.ssa, other.ssa, divisor)
     ctx.divided.add(result)
     return convert(ctx, Vector(result, left.shape, one.dtype), left.dtype)
 
@@ -124,79 +179,10 @@ def divide(
 def divide_scalars(ctx: Context, op: Binary, left: Value, right: Value) -> Scalar:
     """Compile ``left op right`` for two numbers, at least one of them run-time."""
     constant = right if not isinstance(right, Scalar) else False
-    if "float" in (scalar_kind(left), scalar_kind(right)):
-        one, other = to_float(ctx, left), to_float(ctx, right)
-        numbers = _Numbers(ctx, (), f64)
-        result = _divide(ctx, op, one, other, numbers, constant)
-        return Scalar(result, "float", wide_of("float", left, right))
-    wide = wide_of("int", left, right)
-    numbers = _Numbers(ctx, (), u64 if wide == u64 else index)
-    one, other = to_int(ctx, left), to_int(ctx, right)
-    return Scalar(_divide(ctx, op, one, other, numbers, constant), "int", wide)
-
-
-def _divide(
-    ctx: Context,
-    op: Binary,
-    left: SSAValue,
-    right: SSAValue,
-    numbers: _Numbers,
-    divisor: Value,
-) -> SSAValue:
-    if numbers.dtype.is_float:
-        return _divide_floats(ctx, op, left, right, numbers)
-    # A constant divisor other than 0 and -1 needs no guard.
-    if int(divisor or 0) not in (0, -1):
-        return _divide_safely(ctx, op, left, right, numbers)
-    zero, one = numbers.constant(0), numbers.constant(1)
-    by_zero = numbers.equals(right, 0)
-    guarded = ctx.emit(arith.SelectOp(by_zero, one, right))
-    if numbers.dtype.kind == "u":
-        result = _divide_safely(ctx, op, left, guarded, numbers)
-        return ctx.emit(arith.SelectOp(by_zero, zero, result))
-    by_minus_one = numbers.equals(right, -1)
-    guarded = ctx.emit(arith.SelectOp(by_minus_one, one, guarded))
-    result = _divide_safely(ctx, op, left, guarded, numbers)
-    # Division by -1: the quotient is -left (wrapping); the remainder is 0, as by 1.
-    if op is FLOORDIV:
-        negated = ctx.emit(arith.SubiOp(zero, left))
-        result = ctx.emit(arith.SelectOp(by_minus_one, negated, result))
-    return ctx.emit(arith.SelectOp(by_zero, zero, result))
-
-
-def _divide_safely(
-    ctx: Context, op: Binary, left: SSAValue, right: SSAValue, numbers: _Numbers
-) -> SSAValue:
-    if numbers.dtype.kind == "u":
-        unsigned = arith.DivuiOp if op is FLOORDIV else arith.RemuiOp
-        return ctx.emit(unsigned(left, right))
-    quotient = ctx.emit(arith.FloordivsiOp(left, right))
-    if op is FLOORDIV:
-        return quotient
-    return ctx.emit(arith.SubiOp(left, ctx.emit(arith.MuliOp(quotient, right))))
-
-
-def _divide_floats(
-    ctx: Context, op: Binary, left: SSAValue, right: SSAValue, numbers: _Numbers
-) -> SSAValue:
-    """Divide floats as CPython and NumPy do: the exact remainder first."""
-    zero = numbers.constant(0)
-    rest = ctx.emit(arith.RemfOp(left, right))
-    other_sign = ctx.emit(
-        arith.XoriOp(
-            ctx.emit(arith.CmpfOp("olt", rest, zero)),
-            ctx.emit(arith.CmpfOp("olt", right, zero)),
-        )
-    )
-    inexact = ctx.emit(arith.CmpfOp("one", rest, zero))
-    shift = ctx.emit(arith.AndiOp(other_sign, inexact))
-    if op is not FLOORDIV:
-        shifted = ctx.emit(arith.AddfOp(rest, right))
-        return ctx.emit(arith.SelectOp(shift, shifted, rest))
-    # Divide before the shift: after it, an infinite divisor would give NaN.
-    whole = ctx.emit(arith.DivfOp(ctx.emit(arith.SubfOp(left, rest)), right))
-    rounded = ctx.emit(math.RoundevenOp(whole))
-    one = ctx.emit(arith.SelectOp(shift, numbers.constant(1), zero))
-    quotient = ctx.emit(arith.SubfOp(rounded, one))
-    plain = ctx.emit(arith.DivfOp(left, right))
-    return ctx.emit(arith.SelectOp(numbers.equals(right, 0), plain, quotient))
+    is_float = "float" in (scalar_kind(left), scalar_kind(right))
+    kind, number = ("float", to_float) if is_float else ("int", to_int)
+    wide = wide_of(kind, left, right)
+    one, other = number(ctx, left), number(ctx, right)
+    dtype = f64 if is_float else u64 if wide == u64 else index
+    result = _Division(ctx, op, (), dtype).of(one, other, constant)
+    return Scalar(result, kind, wide)
