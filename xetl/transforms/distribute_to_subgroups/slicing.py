@@ -8,6 +8,7 @@ and no data moves between subgroups.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, VectorType
@@ -93,31 +94,12 @@ def slice_of(
 
 def _slicer_of(op: Operation) -> Slicer | None:
     found = _SLICERS.get(type(op))
-    if found is None and is_elementwise(op):
-        return _slice_elementwise
-    return found
-
-
-def _slice_elementwise(
-    team: context.Subgroups, op: Operation, origin: Origin, type_: base.Vector
-) -> SSAValue:
-    shape = type_.get_shape()
-    operands = [
-        slice_of(team, each, origin, resized(each.type, shape)) for each in op.operands
-    ]
-    return team.insert(context.rebuilt(op, operands, [type_]))
+    return _slice_operands if found is None and is_elementwise(op) else found
 
 
 def resized(type_: Attribute, shape: Sequence[int]) -> Any:
     """Return a vector type with another shape; return any other type unchanged."""
     return VectorType(type_.element_type, shape) if base.is_vector(type_) else type_
-
-
-def _slice_constant(
-    team: context.Subgroups, op: arith.ConstantOp, origin: Origin, type_: base.Vector
-) -> SSAValue:
-    assert base.is_dense(op.value)
-    return team.insert(arith.ConstantOp(cut(op.value, origin, type_), type_))
 
 
 def cut(dense: base.Dense, origin: Origin, type_: base.Vector) -> Attribute:
@@ -147,6 +129,47 @@ def _cut(
     return b"".join(_cut(r, shape[1:], origin[1:], extents[1:], size) for r in rows)
 
 
+def _slice_operands(
+    team: context.Subgroups, op: Operation, origin: Origin, type_: base.Vector
+) -> SSAValue:
+    """Compute a part of a result from parts of the operands; see `_PLACES`."""
+    place_in = _PLACES.get(type(op), lambda _, start, size: (start, size))
+    operands = list[SSAValue]()
+    for each in op.operands:
+        starts, sizes = place_in(base.shape_of(each.type), origin, type_.get_shape())
+        operands.append(slice_of(team, each, starts, resized(each.type, sizes)))
+    return team.insert(context.rebuilt(op, operands, [type_]))
+
+
+def _place_before_broadcast(shape: _Shape, origin: Origin, extents: _Shape) -> _Place:
+    places = list(zip(shape, origin[-len(shape) :], extents[-len(shape) :]))
+    starts = [0 if extent == 1 else start for extent, start, _ in places]
+    return starts, [1 if extent == 1 else size for extent, _, size in places]
+
+
+def _place_in_line(shape: _Shape, origin: Origin, extents: _Shape) -> _Place:
+    """Return the place in one line of elements: in a row, a column or rank 1."""
+    start: base.Index = 0
+    for each in origin:
+        start = start if each == 0 else each
+    starts = [start if extent > 1 else 0 for extent in shape]
+    return starts, [prod(extents) if extent > 1 else 1 for extent in shape]
+
+
+_Shape: TypeAlias = Sequence[int]
+_Place: TypeAlias = tuple[Origin, _Shape]
+_PLACES: dict[type[Operation], Callable[[_Shape, Origin, _Shape], _Place]] = {
+    **dict.fromkeys((vector.BroadcastOp, TileBroadcastOp), _place_before_broadcast),
+    **dict.fromkeys(
+        (vector.TransposeOp, TileTransposeOp),
+        lambda _, origin, extents: (origin[::-1], extents[::-1]),
+    ),
+    vector.ShapeCastOp: _place_in_line,
+}
+"""Where in an operand of this shape a part of the result comes from, and its extents;
+from the same place, if nothing is said."""
+
+
 def _slice_step(
     team: context.Subgroups, op: vector.StepOp, origin: Origin, type_: base.Vector
 ) -> SSAValue:
@@ -156,47 +179,6 @@ def _slice_step(
     start = team.index(origin[0])
     starts = team.insert(vector.BroadcastOp(start, type_))
     return team.insert(arith.AddiOp(step, starts))
-
-
-def _slice_broadcast(
-    team: context.Subgroups, op: Operation, origin: Origin, type_: base.Vector
-) -> SSAValue:
-    """Slice the broadcast of a scalar, or of a vector with dimensions of size 1."""
-    source = op.operands[0]
-    if not base.is_vector(source.type):
-        return team.insert(context.rebuilt(op, [source], [type_]))
-    own = base.vector_type(source).get_shape()
-    places = list(zip(own, origin[-len(own) :], type_.get_shape()[-len(own) :]))
-    starts = [0 if extent == 1 else start for extent, start, _ in places]
-    sizes = [1 if extent == 1 else size for extent, _, size in places]
-    part = slice_of(team, source, starts, resized(source.type, sizes))
-    return team.insert(context.rebuilt(op, [part], [type_]))
-
-
-def _slice_shape_cast(
-    team: context.Subgroups, op: vector.ShapeCastOp, origin: Origin, type_: base.Vector
-) -> SSAValue:
-    """Slice the cast of one line of elements between row, column and rank 1."""
-    start: base.Index = 0
-    for each in origin:
-        start = start if each == 0 else each
-    count = type_.element_count()
-    shape = base.vector_type(op.source).get_shape()
-    starts = [start if extent > 1 else 0 for extent in shape]
-    sizes = [count if extent > 1 else 1 for extent in shape]
-    part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
-    return team.insert(vector.ShapeCastOp(part, type_))
-
-
-def _slice_transpose(
-    team: context.Subgroups,
-    op: TileTransposeOp | vector.TransposeOp,
-    origin: Origin,
-    type_: base.Vector,
-) -> SSAValue:
-    starts, sizes = list(reversed(origin)), type_.get_shape()[::-1]
-    part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
-    return team.insert(context.rebuilt(op, [part], [type_]))
 
 
 def _slice_mask(
@@ -213,13 +195,11 @@ def _slice_mask(
 
 
 _SLICERS: dict[type[Operation], Slicer] = {
-    arith.ConstantOp: _slice_constant,
+    **dict.fromkeys(_PLACES, _slice_operands),
+    arith.ConstantOp: lambda team, op, origin, type_: team.insert(
+        arith.ConstantOp(cut(op.value, origin, type_), type_)
+    ),
     vector.StepOp: _slice_step,
-    vector.BroadcastOp: _slice_broadcast,
-    TileBroadcastOp: _slice_broadcast,
-    vector.ShapeCastOp: _slice_shape_cast,
-    TileTransposeOp: _slice_transpose,
-    vector.TransposeOp: _slice_transpose,
     vector.CreateMaskOp: _slice_mask,
     vector.ConstantMaskOp: _slice_mask,
 }

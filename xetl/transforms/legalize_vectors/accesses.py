@@ -7,7 +7,7 @@ origin of the memory, also in a view of a view.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
     VectorType,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from xetl.dialects import xetile
@@ -293,22 +293,27 @@ def _write(
 # Loads and stores -------------------------------------------------------------------
 
 
-def _load(b: Builder, op: vector.LoadOp) -> Values:
-    return [_read(b, _window(b, op, shape_of(op.result.type)), None, None)]
+_Load: TypeAlias = vector.LoadOp | vector.MaskedloadOp | vector.GatherOp
+_Store: TypeAlias = vector.StoreOp | vector.MaskedstoreOp | vector.ScatterOp
 
 
-def _store(b: Builder, op: vector.StoreOp) -> Values:
-    return _write(b, _window(b, op, shape_of(op.value.type)), None, op.value)
+def _load(b: Builder, op: _Load) -> Values:
+    place = _place(b, op, op.result.type)
+    is_plain = isinstance(op, vector.LoadOp)
+    return [_read(b, *place, None if is_plain else shapes.as_matrix(b, op.pass_thru))]
 
 
-def _maskedload(b: Builder, op: vector.MaskedloadOp) -> Values:
-    window = _window(b, op, shape_of(op.result.type), op.mask)
-    return [_read(b, window, None, shapes.as_matrix(b, op.pass_thru))]
+def _store(b: Builder, op: _Store) -> Values:
+    return _write(b, *_place(b, op, op.value.type), op.value)
 
 
-def _maskedstore(b: Builder, op: vector.MaskedstoreOp) -> Values:
-    window = _window(b, op, shape_of(op.value.type), op.mask)
-    return _write(b, window, None, op.value)
+def _place(
+    b: Builder, op: _Load | _Store, type_: Attribute
+) -> tuple[Window, SSAValue | None]:
+    if isinstance(op, vector.GatherOp | vector.ScatterOp):
+        return _indexed(b, op)
+    mask = None if isinstance(op, vector.LoadOp | vector.StoreOp) else op.mask
+    return _window(b, op, shape_of(type_), mask), None
 
 
 # Gathers ----------------------------------------------------------------------------
@@ -329,16 +334,6 @@ def _indexed(
         offsets = b.insert(arith.IndexCastOp(offsets, wide))
     stride = layout.strides[-1] if layout.strides else 1
     return window, _times(b, offsets, stride)
-
-
-def _gather(b: Builder, op: vector.GatherOp) -> Values:
-    window, offsets = _indexed(b, op)
-    return [_read(b, window, offsets, shapes.as_matrix(b, op.pass_thru))]
-
-
-def _scatter(b: Builder, op: vector.ScatterOp) -> Values:
-    window, offsets = _indexed(b, op)
-    return _write(b, window, offsets, op.value)
 
 
 # Transfers --------------------------------------------------------------------------
@@ -395,10 +390,10 @@ RULES: dict[type[Operation], Rule] = {
     memref.DeallocOp: lambda b, op: [],  # memory lives as long as the kernel
     vector.LoadOp: _load,
     vector.StoreOp: _store,
-    vector.MaskedloadOp: _maskedload,
-    vector.MaskedstoreOp: _maskedstore,
-    vector.GatherOp: _gather,
-    vector.ScatterOp: _scatter,
+    vector.MaskedloadOp: _load,
+    vector.MaskedstoreOp: _store,
+    vector.GatherOp: _load,
+    vector.ScatterOp: _store,
     vector.TransferReadOp: _transfer_read,
     vector.TransferWriteOp: _transfer_write,
 }
