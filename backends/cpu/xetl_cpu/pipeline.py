@@ -197,11 +197,13 @@ def opt_passes() -> dict[str, type[ModulePass]]:
 def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
     """Compile a lowered module to machine code, with facts for the runtime."""
     machine = find_target(target)
+    # Operands that a launch may bring packed.
+    packed = operations_in(module, PackedMemoryOp)
     code = assemble(llvm_text(module, machine), machine)
     image = build_image(code, [KERNEL], IMPORTS)
     meta = {
         "stored": stored_arguments(module),
-        "packed": packed_arguments(module),
+        "packed": [op.argument.value.data for op in packed],
         "target": target,
         "code_bytes": len(image.code),
         "slm_bytes": shared_bytes(module),
@@ -231,11 +233,6 @@ def stored_arguments(module: ModuleOp) -> list[int]:
     """Return the indices of the arguments whose memory the kernel writes."""
     function = kernel_of(module)
     return list(ints_of(function.attributes[STORED]))
-
-
-def packed_arguments(module: ModuleOp) -> list[int]:
-    """Return the argument index of each operand that a launch may bring packed."""
-    return [op.argument.value.data for op in operations_in(module, PackedMemoryOp)]
 
 
 def dispatches(module: ModuleOp) -> list[list[int]]:

@@ -223,10 +223,6 @@ def _float(function: Function) -> Meaning:
     return lambda op: on_arrays(op, in_f64(function, dtype_of(op.results[0].type)))
 
 
-def _fma(op: Any) -> Function:
-    return on_arrays(op, fused_multiply_add)
-
-
 # Integers ---------------------------------------------------------------------------
 
 
@@ -279,6 +275,6 @@ MEANINGS: dict[str, Meaning] = {
     "arith.select": _select,
     **{f"math.{name}": _float(function) for name, function in _FUNCTIONS.items()},
     **{f"math.{name}": _integer(function) for name, function in _INTEGER.items()},
-    "math.fma": _fma,
-    "vector.fma": _fma,
+    "math.fma": _integer(fused_multiply_add),
+    "vector.fma": _integer(fused_multiply_add),
 }

@@ -6,6 +6,7 @@ Source: docs/xetile.md, section 3; docs/language.md, "Rules of types and edges".
 from __future__ import annotations
 
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,6 @@ def _tile_mma(op: Any) -> Function:
 # Shapes -----------------------------------------------------------------------------
 
 
-def _transpose(op: Any) -> Unary:
-    axes = ints_of(op.permutation)
-    return lambda source: source.transpose(axes)
-
-
 def _reduce(op: Any) -> Unary:
     dims = op.dims
     reduce = reduction(op.kind.data, dtype_of(op.result.type))
@@ -133,20 +129,6 @@ def _reduce(op: Any) -> Unary:
 def _scan(op: Any) -> Unary:
     dim, function = op.dim, scan(op.kind.data, dtype_of(op.result.type))
     return lambda source: function(source, dim)
-
-
-def _sort(op: Any) -> Unary:
-    return lambda source: np.sort(source, op.dim)
-
-
-def _broadcast(op: Any) -> Unary:
-    shape = shape_of(op.result.type)
-    return lambda source: np.broadcast_to(source, shape)
-
-
-def _pack(op: Any) -> Unary:
-    shape = shape_of(op.result.type)
-    return lambda source: pack(source, shape)
 
 
 # Atomics ----------------------------------------------------------------------------
@@ -235,12 +217,16 @@ def _atomic_scattered(
 
 MEANINGS: dict[str, Meaning] = {
     "xetile.tile_mma": _tile_mma,
-    "xetile.tile_transpose": _transpose,
+    "xetile.tile_transpose": lambda op: methodcaller(
+        "transpose", ints_of(op.permutation)
+    ),
     "xetile.tile_reduce": _reduce,
     "xetile.tile_scan": _scan,
-    "xetile.tile_sort": _sort,
-    "xetile.tile_broadcast": _broadcast,
-    "xetile.tile_pack": _pack,
+    "xetile.tile_sort": lambda op: partial(np.sort, axis=op.dim),
+    "xetile.tile_broadcast": lambda op: partial(
+        np.broadcast_to, shape=shape_of(op.result.type)
+    ),
+    "xetile.tile_pack": lambda op: partial(pack, shape=shape_of(op.result.type)),
     "xetile.tile_unpack": always(unpack),
     "xetile.tile_conv_layout": same,
     "xetile.atomic_rmw_tile": _atomic,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -38,20 +39,10 @@ def _broadcast(op: Any) -> Unary:
     return lambda source: np.broadcast_to(np.asarray(source, dtype), shape)
 
 
-def _shape_cast(op: Any) -> Unary:
-    shape = shape_of(op.result.type)
-    return lambda source: source.reshape(shape)
-
-
 def _step(op: Any) -> Function:
     values = np.arange(*shape_of(op.result.type), dtype=dtype_of(op.result.type))
     values.flags.writeable = False
     return lambda: values
-
-
-def _transpose(op: Any) -> Unary:
-    dims = op.dims
-    return lambda source: source.transpose(dims)
 
 
 # Parts ------------------------------------------------------------------------------
@@ -354,9 +345,9 @@ def _transfer_write(op: Any) -> Function:
 
 MEANINGS: dict[str, Meaning] = {
     "vector.broadcast": _broadcast,
-    "vector.shape_cast": _shape_cast,
+    "vector.shape_cast": lambda op: methodcaller("reshape", shape_of(op.result.type)),
     "vector.step": _step,
-    "vector.transpose": _transpose,
+    "vector.transpose": lambda op: methodcaller("transpose", op.dims),
     "vector.extract": _extract,
     "vector.insert": _insert,
     "vector.from_elements": _from_elements,

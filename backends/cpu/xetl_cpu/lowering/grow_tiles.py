@@ -176,7 +176,8 @@ def _grow(loop: scf.ParallelOp, number: BlockArgument, target: Target) -> None:
 def _only_sums(loop: scf.ForOp) -> bool:
     """Whether a loop only reduces all of each tile that it loads into a carried row."""
     *body, _ = loop.body.block.ops
-    large = [v for op in body for v in op.results if _has_rows(v)]
+    values = [v for op in body for v in op.results]
+    large = [v for v in values if is_vector(v.type) and shape_of(v.type)[0] > 1]
     sums = [op for op in body if isinstance(op, TileReduceOp)]
     loads = [op for op in body if isinstance(op, LoadTileOp)]
     is_all = len(sums) == len(loads) == len(loop.results) == 1
@@ -184,10 +185,6 @@ def _only_sums(loop: scf.ForOp) -> bool:
     inits = [each.tile.owner for each in loads]
     ends = all(isinstance(each, InitTileOp) and each.mixed_sizes for each in inits)
     return is_all and ends and all(len(list(each.uses)) == 1 for each in large)
-
-
-def _has_rows(value: SSAValue) -> bool:
-    return is_vector(value.type) and shape_of(value.type)[0] > 1
 
 
 def _widest_sums(target: Target) -> int:

@@ -67,7 +67,10 @@ def _as_function(kernel: gpu.FuncOp) -> func.FuncOp:
     for axis, number in zip(_AXES, body.args):
         number.name_hint = f"program_{axis}"
     move_to_end(old.ops, body)
-    _replace_ids(body, grid)
+    for op in list(body.walk()):
+        source = _source(op, body, grid)
+        if source is not None:
+            Rewriter.replace_op(op, [], [source])
     last = body.last_op
     assert isinstance(last, gpu.ReturnOp)
     Rewriter.replace_op(last, scf.ReduceOp())
@@ -242,15 +245,8 @@ def _stored(function: func.FuncOp) -> list[int]:
     ]
 
 
-def _replace_ids(body: Block, grid: Sequence[SSAValue]) -> None:
-    """Replace block ids by the loop's counters, grid sizes by function arguments."""
-    for op in list(body.walk()):
-        source = _source(op, body, grid)
-        if source is not None:
-            Rewriter.replace_op(op, [], [source])
-
-
 def _source(op: Operation, body: Block, grid: Sequence[SSAValue]) -> SSAValue | None:
+    """Return the loop's counter for a block id, the argument for a grid's size."""
     if isinstance(op, gpu.BlockIdOp):
         return body.args[op.axis]
     if isinstance(op, gpu.GridDimOp):

@@ -125,8 +125,12 @@ def _split(loop: scf.ForOp, step: int, groups: list[list[_Test]]) -> None:
     if step > 1:
         end = at.plus(first, at.rounded_up(at.minus(end, first), step))
     at.add(scf.YieldOp(at.index(end)))
+    at = Builder.before(loop)
     for each in chain(*groups):
-        _answer(Builder.before(loop), each, first)
+        # Its answer is the same for all iterations from `first` on.
+        place = at.plus(reduce(at.plus, each.offsets, first), each.number)
+        answer = at.compare(each.op.predicate_name, place, each.op.rhs)
+        Rewriter.replace_op(each.op, [], [answer])
     hoist_scalars(loop)
 
 
@@ -145,10 +149,3 @@ def _ends(build: Builder, tests: list[_Test], first: SSAValue) -> Iterator[Index
         yield build.minus(op.rhs, build.plus(offset, number))
         if op.predicate_name == "ult" and begins:
             yield build.minus(0, build.plus(offset, number))
-
-
-def _answer(build: Builder, test: _Test, first: SSAValue) -> None:
-    """Replace a test by its answer for all iterations from ``first`` on."""
-    place = build.plus(reduce(build.plus, test.offsets, first), test.number)
-    answer = build.compare(test.op.predicate_name, place, test.op.rhs)
-    Rewriter.replace_op(test.op, [], [answer])

@@ -161,15 +161,10 @@ def _elements(
     """Return the bits that are stored for a vector of sums."""
     if to.compute is None:
         source = blocking.arithmetic.accumulator
-        return _converted(builder, total, source, to.dtype)
+        bits = builder.bitcast(total, vector(bits_of(source), total.type.count))
+        return convert(builder, bits, source, to.dtype)
     column = builder.add(to.column, lane)
     return builder.call(to.compute, [*to.context, total, to.rows.first, column])
-
-
-def _converted(builder: Builder, total: Value, source: str, to: str) -> Value:
-    """Convert a vector of sums to the bits of another dtype."""
-    bits = builder.bitcast(total, vector(bits_of(source), total.type.count))
-    return convert(builder, bits, source, to)
 
 
 def _store_whole_rows(

@@ -111,8 +111,9 @@ class _Square:
         minor_stop = builder.minimum(minor_stop, block.minor)
         with builder.if_else(self._is_valid()) as (yes, no):
             with yes:
-                columns = self._load_columns(None)
-                self._store_rows(self._transpose(columns))
+                rows = self._transpose(self._load_columns(None))
+                for row, place in zip(rows, self._places(rows), strict=True):
+                    self.block.store(row, place)
             with no:
                 bounds = (self.group, group_stop, self.minor, minor_stop)
                 block.copy_elements(*bounds)
@@ -165,10 +166,6 @@ class _Square:
             return rows
         narrow = vector(bits_of(block.kind.result), block.lanes)
         return [builder.trunc(row, narrow) for row in rows]
-
-    def _store_rows(self, rows: list[Value]) -> None:
-        for row, place in zip(rows, self._places(rows), strict=True):
-            self.block.store(row, place)
 
     def _store_some(self, rows: list[Value], count: Value, mask: Value | None) -> None:
         """Store the first ``count`` rows, each under a branch: see the docstring."""

@@ -38,18 +38,18 @@ class AddUnalignedKernelPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         for kernel in operations_in(op, gpu.FuncOp):
             marked = NO_BLOCKS in kernel.attributes
-            if kernel.is_kernel and not marked and wants_blocks(kernel):
+            if (
+                kernel.is_kernel
+                and not marked
+                and any(map(_may_be_block, kernel.walk()))
+            ):
                 _add_twin(kernel)
                 if self.is_alone:
                     Rewriter.erase_op(kernel)
 
 
-def wants_blocks(kernel: gpu.FuncOp) -> bool:
-    """Whether block messages may move some tile of the kernel."""
-    return any(_may_be_block(op) for op in kernel.walk())
-
-
 def _may_be_block(op: Operation) -> bool:
+    """Whether block messages may move the tile of an operation."""
     if not isinstance(
         op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
     ):

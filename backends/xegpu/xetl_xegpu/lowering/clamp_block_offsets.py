@@ -17,7 +17,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import SSAValue
 
-from xetl.analysis.ranges import Ranges
 from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder, Pass
@@ -38,15 +37,11 @@ class ClampBlockOffsetsPass(Pass):
             blocks = operations_in(kernel, BlockOp)
             for block in [each for each in blocks if each.by_lanes is None]:
                 for name, place in (("x", block.x), ("y", block.y)):
-                    if not _fits(ranges, place):
+                    found = ranges.of(place)
+                    if found is None or found.low < -_FITS or found.high > _FITS:
                         if place not in clamped:
                             clamped[place] = _clamped(place)
                         block.move(**{name: clamped[place]})
-
-
-def _fits(ranges: Ranges, place: SSAValue) -> bool:
-    found = ranges.of(place)
-    return found is not None and found.low >= -_FITS and found.high <= _FITS
 
 
 def _clamped(place: SSAValue) -> SSAValue:

@@ -7,6 +7,7 @@ reduced, blocks are kept: a value is packed by moving its elements.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import VectorType
@@ -40,9 +41,12 @@ def make_blocks(kernel: gpu.FuncOp) -> None:
             if isinstance(value.type, xetile.TileType) and value.type.inner_blocks:
                 Rewriter.replace_value_with_new_type(value, unblocked_tile(value.type))
     for op in list(kernel.walk()):
-        rule = _RULES.get(type(op))
-        if rule is not None and any(is_blocked(v) for v in (*op.operands, *op.results)):
-            rule(op)
+        if not any(is_blocked(value) for value in (*op.operands, *op.results)):
+            continue
+        if isinstance(op, _ON_UNBLOCKED):
+            _around(op)
+        elif (rule := _RULES.get(type(op))) is not None:
+            replace_by(op, rule(Builder.before(op), op))
 
 
 # Making them ------------------------------------------------------------------------
@@ -62,14 +66,6 @@ def _unpacked(w: Builder, value: SSAValue) -> SSAValue:
     rows, columns, height, width = vector_type(value).get_shape()
     parts = permuted(w, value, (0, 2, 1, 3))
     return cast(w, parts, (rows * height, columns * width))
-
-
-def _pack(op: xetile.TilePackOp) -> None:
-    replace_by(op, _packed(Builder.before(op), op.source, op.result.type))
-
-
-def _unpack(op: xetile.TileUnpackOp) -> None:
-    replace_by(op, _unpacked(Builder.before(op), op.source))
 
 
 def _around(op: Operation) -> None:
@@ -103,29 +99,23 @@ def _use_behind(
     new.replace_uses_with_if(packed, lambda use: use.operation not in makers)
 
 
-def _reduce(op: xetile.TileReduceOp) -> None:
-    w = Builder.before(op)
+def _reduce(w: Builder, op: xetile.TileReduceOp) -> SSAValue:
     found = reduced(w, op.source, op.kind.data, op.dims)
-    replace_by(op, cast(w, found, op.result.type.get_shape()))
+    return cast(w, found, op.result.type.get_shape())
 
 
-def _broadcast(op: xetile.TileBroadcastOp) -> None:
-    w = Builder.before(op)
-    replace_by(op, broadcast(w, op.source, op.result.type.get_shape()))
-
-
-def _transpose(op: xetile.TileTransposeOp) -> None:
-    replace_by(op, permuted(Builder.before(op), op.source, ints_of(op.permutation)))
-
-
-_RULES: dict[type[Operation], Any] = {
-    xetile.TilePackOp: _pack,
-    xetile.TileUnpackOp: _unpack,
-    xetile.LoadTileOp: _around,
-    xetile.StoreTileOp: _around,
-    xetile.AtomicRmwTileOp: _around,
-    xetile.TileMmaOp: _around,
+_ON_UNBLOCKED = (
+    *(xetile.LoadTileOp, xetile.StoreTileOp, xetile.AtomicRmwTileOp),
+    xetile.TileMmaOp,
+)
+_RULES: dict[type[Operation], Callable[[Builder, Any], SSAValue]] = {
+    xetile.TilePackOp: lambda w, op: _packed(w, op.source, op.result.type),
+    xetile.TileUnpackOp: lambda w, op: _unpacked(w, op.source),
     xetile.TileReduceOp: _reduce,
-    xetile.TileBroadcastOp: _broadcast,
-    xetile.TileTransposeOp: _transpose,
+    xetile.TileBroadcastOp: lambda w, op: broadcast(
+        w, op.source, op.result.type.get_shape()
+    ),
+    xetile.TileTransposeOp: lambda w, op: permuted(
+        w, op.source, ints_of(op.permutation)
+    ),
 }

@@ -93,7 +93,8 @@ def _target(
     """Return whether an element is updated, and where it is."""
     tile, build = state.tiles[op.tile], ev.nest.places[2]
     if isinstance(tile, ScatterTile):
-        return _scattered(ev, tile, op, at)
+        index, active = scatter_lanes(ev, tile, op.mask, at)
+        return active, tile.memref, [index]
     assert isinstance(tile, TileAt)
     row, col = build.plus(at.row, tile.row), build.plus(at.col, tile.col)
     active = build.both(
@@ -103,10 +104,3 @@ def _target(
     if op.mask is not None:
         active = build.both(active, ev.eval(op.mask, at))
     return active, tile.matrix.memref, [build.index(row), build.index(col)]
-
-
-def _scattered(
-    ev: Evaluator, tile: ScatterTile, op: AtomicRmwTileOp, at: At
-) -> tuple[SSAValue, SSAValue, list[SSAValue]]:
-    index, active = scatter_lanes(ev, tile, op.mask, at)
-    return active, tile.memref, [index]

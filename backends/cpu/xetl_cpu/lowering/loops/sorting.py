@@ -125,10 +125,6 @@ class _Pair:
             low, high = arith.MinsiOp(a, b), arith.MaxsiOp(a, b)
             self.values = [self._build.insert(low), self._build.insert(high)]
 
-    def _shuffle(self, masks: Sequence[list[int]]) -> None:
-        ops = [vector.ShuffleOp(*self.values, mask=mask) for mask in masks]
-        self.values = [self._build.insert(op) for op in ops]
-
     def _turn(self, bit: int) -> None:
         """Reverse the elements of the second register, in groups of 2^bit."""
         turned = sum(1 << n for n, each in enumerate(self.bits[:-1]) if each < bit)
@@ -160,7 +156,8 @@ class _Pair:
             places = [lane + register * self.lanes for lane in range(self.lanes)]
             numbers = [_number(place, bits) for place in places]
             masks.append([_place(number, self.bits) for number in numbers])
-        self._shuffle(masks)
+        ops = [vector.ShuffleOp(*self.values, mask=mask) for mask in masks]
+        self.values = [self._build.insert(op) for op in ops]
         self.bits = bits
 
 

@@ -327,7 +327,8 @@ def emit_packing(packing: Packing, build: Builder, matrices: Index | None) -> No
     some = packing.of_a_page
     if some > 1:
         tiles = build.ceil_divided(tiles, some)
-        chunk = _whole(chunk // some, packing.blocking.whole_lines)
+        lines = packing.blocking.whole_lines
+        chunk = max(chunk // some // lines, 1) * lines
     if packing.is_missing is not None:
         tiles = build.select(packing.is_missing, tiles, 0)
     if packing.by_thread is not None:
@@ -336,11 +337,6 @@ def emit_packing(packing: Packing, build: Builder, matrices: Index | None) -> No
     extents += [] if matrices is None else [matrices]
     inner, numbers = build.parallel(extents)
     _emit_pack(packing, chunk, some, numbers, inner)
-
-
-def _whole(number: int, step: int) -> int:
-    """Return the largest multiple of ``step`` up to ``number``, or one ``step``."""
-    return max(number // step, 1) * step
 
 
 def _emit_pack(

@@ -194,11 +194,6 @@ def _atomic_scalar(c: Converter, op: memref.AtomicRmwOp) -> None:
 _LINE = Line(0, 0, LANES, 1)
 
 
-def _copy(c: Converter, op: memref.CopyOp) -> None:
-    source, target = c.view(op.source), c.view(op.target)
-    _nest(c, source, target, [], 0)
-
-
 def _nest(
     c: Converter, source: View, target: View, at: Sequence[SSAValue], dim: int
 ) -> None:
@@ -231,5 +226,5 @@ RULES: dict[type[Operation], Rule] = {
     memref.LoadOp: _load_scalar,
     memref.StoreOp: _store_scalar,
     memref.AtomicRmwOp: _atomic_scalar,
-    memref.CopyOp: _copy,
+    memref.CopyOp: lambda c, op: _nest(c, c.view(op.source), c.view(op.target), [], 0),
 }

@@ -104,10 +104,6 @@ def _dim(c: Converter, op: memref.DimOp) -> None:
     c.bind(op.result, c.index(c.view(op.source).sizes[number]))
 
 
-def _same(c: Converter, op: Operation) -> None:
-    c.set(op.results[0], c.view(op.operands[0]))
-
-
 def _reinterpret(c: Converter, op: memref.ReinterpretCastOp) -> None:
     view = c.view(op.source)
     (offset,) = op.mixed_offsets
@@ -137,11 +133,6 @@ def _transpose(c: Converter, op: memref.TransposeOp) -> None:
         tuple(each[dim] for dim in op.dims) for each in (view.sizes, view.strides)
     )
     c.set(op.results[0], replace(view, sizes=sizes, strides=strides))
-
-
-def _pointer(c: Converter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
-    """Return the address of the origin of a view's memory."""
-    c.bind(op.results[0], address_index(c, c.view(op.operands[0]).origin, 1))
 
 
 # Memory of the kernel ---------------------------------------------------------------
@@ -229,11 +220,13 @@ def address(c: Converter, start: Start, bytes_: int) -> SSAValue:
 RULES: dict[type[Operation], Rule] = {
     memref.ExtractStridedMetadataOp: _metadata,
     memref.DimOp: _dim,
-    memref.CastOp: _same,
+    memref.CastOp: lambda c, op: c.set(op.result, c.view(op.source)),
     memref.ReinterpretCastOp: _reinterpret,
     memref.SubviewOp: _subview,
     memref.TransposeOp: _transpose,
-    memref.ExtractAlignedPointerAsIndexOp: _pointer,
+    memref.ExtractAlignedPointerAsIndexOp: lambda c, op: c.bind(
+        op.results[0], address_index(c, c.view(op.operands[0]).origin, 1)
+    ),
     memref.AllocOp: _alloc,
     memref.AllocaOp: _alloc,
     memref.ViewOp: _view,
