@@ -155,7 +155,7 @@ def acts(op: Operation) -> bool:
     prefetches, barriers, unknown operations and loops that may not end must stay.
     """
     if not op.regions:
-        return not op.results or not _is_removable(op)
+        return not op.results or not _has_reads_only(op) or op.has_trait(IsTerminator)
     if op.has_trait(IsTerminator):  # `scf.reduce` has regions
         return True
     return not _has_reads_only(op) or bool(operations_in(op, scf.WhileOp))
@@ -169,10 +169,6 @@ def is_second_barrier(op: Operation) -> bool:
     while before is not None and is_pure(before):
         before = before.prev_op
     return isinstance(before, gpu.BarrierOp)
-
-
-def _is_removable(op: Operation) -> bool:
-    return _has_reads_only(op) and not op.has_trait(IsTerminator)
 
 
 def _has_reads_only(op: Operation) -> bool:

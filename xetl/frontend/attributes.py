@@ -32,14 +32,13 @@ from xetl.frontend.types import (
     show_shape,
 )
 from xetl.frontend.views import slice_array
-from xetl.imports import late
+from xetl.imports import import_whole, late
 from xetl.language import ops, values
 from xetl.language.ops import reductions
 from xetl.language.signature import Record
 
 _OTHER_NAMES = "xetl.language.other_names"
 _advice_on = late(_OTHER_NAMES, "advice_on")
-_advice_on_array = late(_OTHER_NAMES, "advice_on_array")
 
 
 def _attributes_of(kind: type) -> tuple[str, ...]:
@@ -117,7 +116,7 @@ def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
     if isinstance(owner, Array) and (node.attr in _VECTOR or node.attr in ops.__all__):
         advice = "load a tile of it first: xetile.load_tile(xetile.init_tile(X, ...))"
     if isinstance(owner, Array):
-        advice = _advice_on_array(node.attr) or advice
+        advice = import_whole(_OTHER_NAMES).OF_ARRAYS.get(node.attr, advice)
     if isinstance(owner, tuple) and node.attr in ("append", "extend", "insert"):
         advice = f"make a new list: `{text} = [*{text}, new]`"
     return ctx.error("X0102", f"{what} has no attribute `{node.attr}`", help=advice)

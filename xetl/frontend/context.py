@@ -21,6 +21,7 @@ from xetl.dialects.xetile import TileType
 from xetl.errors import COMPILE_ERRORS, CallFrame, CompileError, Parts, XetlError
 from xetl.frontend.source import Frame
 from xetl.frontend.types import Scope, Tail, Value
+from xetl.imports import late
 from xetl.language.reads import Reads
 from xetl.records import record
 from xetl.settings import config
@@ -47,12 +48,10 @@ class Again(Exception):  # noqa: N818 - no error: it ends with a loop that compi
 
 ExpressionHandler = Callable[["Context", ast.expr], Value]
 StatementHandler = Callable[["Context", ast.stmt], None]
-BlockHandler = Callable[["Context", Sequence[ast.stmt], Tail | None], None]
 
 EXPRESSIONS: dict[type[ast.expr], ExpressionHandler] = {}
 STATEMENTS: dict[type[ast.stmt], StatementHandler] = {}
-BLOCKS: list[BlockHandler] = []
-"""One handler, which compiles a sequence of statements; see `Context.run`."""
+_run_block = late("xetl.frontend.statements", "run_block")
 
 
 _FIRST: dict[type[ast.expr], str] = {
@@ -199,7 +198,7 @@ class Context:
 
     def run(self, body: Sequence[ast.stmt], tail: Tail | None = None) -> None:
         """Compile statements up to one that ends the path; then reach the ``tail``."""
-        BLOCKS[-1](self, body, tail)
+        _run_block(self, body, tail)
 
     # Errors ----------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from xetl.frontend.build_program import add_stop
 from xetl.frontend.carrying import Carried, from_ssa, to_ssa
 from xetl.frontend.casts import index_constant, to_int
 from xetl.frontend.context import (
-    BLOCKS,
     STATEMENTS,
     Again,
     Context,
@@ -236,9 +235,6 @@ def _run_if(
         ctx.run([*chosen, *rest], tail)
         return True
     return branch(ctx, condition, node, rest, tail)
-
-
-BLOCKS.append(run_block)
 
 
 NodeT = TypeVar("NodeT", bound=ast.stmt)

@@ -239,11 +239,6 @@ def vector_type(shape: Shape, dtype: DType) -> builtin.VectorType[Attribute]:
     return builtin.VectorType(element_type(dtype), matrix_shape(shape))
 
 
-def function_name(function: Value) -> str:
-    """Return the name of a user's decorated function."""
-    return cast("Function[..., Any]", function).fn.__name__
-
-
 def show_shape(shape: Shape) -> str:
     """Return a shape as text: ``(32, 64)``, ``(32,)``."""
     return str(tuple(shape))
@@ -284,7 +279,8 @@ def _describe_constant(value: Value) -> str:
     if isinstance(value, LocalFunction):
         return f"the function `{value.name}`"
     if isinstance(value, Function):
-        return f"the function `{function_name(value)}`"
+        name = cast("Function[..., Any]", value).fn.__name__
+        return f"the function `{name}`"
     operation = operation_name(value)
     if operation is not None:
         return f"the operation `{operation}`"

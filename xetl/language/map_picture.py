@@ -77,9 +77,11 @@ def table(shape: tuple[int, int], layout: Layout, who: str = "subgroup") -> str:
     cells = [grid[i : i + len(columns)] for i in range(0, len(grid), len(columns))]
     body = [["rows", *_shortened(columns, _MOST_COLUMNS)]]
     body += [[name, *_shortened(row, _MOST_COLUMNS)] for name, row in zip(rows, cells)]
+    if len(body) > _MOST_ROWS + 1:
+        body[_MOST_ROWS - 1 : -1] = [["..."] * len(body[0])]
     lines = [
         headline(shape, layout, who),
-        *_aligned(_shortened_rows(body)),
+        *_aligned(body),
         sharing(found, who),
     ]
     return "\n".join(line for line in lines if line is not None)
@@ -87,12 +89,6 @@ def table(shape: tuple[int, int], layout: Layout, who: str = "subgroup") -> str:
 
 def _shortened(cells: list[str], most: int) -> list[str]:
     return cells if len(cells) <= most else [*cells[: most - 2], "...", cells[-1]]
-
-
-def _shortened_rows(body: list[list[str]]) -> list[list[str]]:
-    if len(body) <= _MOST_ROWS + 1:
-        return body
-    return [*body[: _MOST_ROWS - 1], ["..."] * len(body[0]), body[-1]]
 
 
 def _aligned(body: list[list[str]]) -> Iterator[str]:

@@ -149,11 +149,6 @@ MODULES: dict[str, str] = {
 """For each name of a module that was not imported, what to import."""
 
 
-def advice_on_array(name: str) -> str | None:
-    """Return what to write for an attribute of arrays of other libraries, or None."""
-    return OF_ARRAYS.get(name)
-
-
 def advice_on_parameter(name: str, known: list[str]) -> str | None:
     """Return what to write for a parameter that other languages call ``name``.
 

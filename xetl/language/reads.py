@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-import operator
 from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
@@ -297,22 +296,6 @@ def _name(marked: Any, name: str) -> _Found:
     return vars(builtins)[name], None, None
 
 
-def _attribute(owner: Any, name: str) -> _Found:
-    return getattr(owner, name), f"{{o}}.{name}", owner
-
-
-def _item(owner: Any, index: Any) -> _Found:
-    return owner[index], "{o}[{k}]", owner
-
-
-def _contains(owner: Any, value: Any) -> _Found:
-    return operator.contains(owner, value), "({k} in {o})", owner
-
-
-def _element(owner: Any, index: int) -> _Found:
-    return list(owner)[index], None, None  # see `Reads._watch`
-
-
 def _default(marked: Any, key: int | str) -> _Found:
     function = _unmarked(marked)
     if isinstance(key, int):
@@ -322,9 +305,10 @@ def _default(marked: Any, key: int | str) -> _Found:
 
 _LOOK: dict[str, Callable[[Any, Any], _Found]] = {
     "name": _name,
-    "attribute": _attribute,
-    "item": _item,
-    "contains": _contains,
-    "element": _element,
+    "attribute": lambda owner, name: (getattr(owner, name), f"{{o}}.{name}", owner),
+    "item": lambda owner, index: (owner[index], "{o}[{k}]", owner),
+    "contains": lambda owner, key: (key in owner, "({k} in {o})", owner),
+    # Changes of elements: see `Reads._watch`.
+    "element": lambda owner, index: (list(owner)[index], None, None),
     "default": _default,
 }

@@ -286,7 +286,7 @@ class Executables:
         # A lambda that is made for each call changes the key, but not the source.
         self._by_digest: dict[str, Loaded] = {}
         self._questions: dict[str, list[list[Question]]] = {}
-        self._compiles = Compiles(fn)
+        self.compiles = Compiles(fn)
 
     def get(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
         """Find or compile the code for ``wanted``."""
@@ -331,10 +331,6 @@ class Executables:
         with collecting_rarely():
             return make(self._fn, wanted.signature, backend, target, reads)
 
-    def why_compiled(self) -> str:
-        """Return a text of the differences between the last two compilations."""
-        return self._compiles.why()
-
     def _find(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
         base = base_of(self._fn, wanted.signature, backend, target)
         cache = disk_cache() if backend.cacheable else None
@@ -363,7 +359,7 @@ class Executables:
         meta = {**new.meta, "positions": made.positions}
         loaded = Loaded(Artifact(new.payload, meta), backend, wanted, self._load)
         self._remember(made, loaded)
-        self._compiles.add(made.facts, cache)
+        self.compiles.add(made.facts, cache)
         if cache is not None:
             self._store(made, loaded.artifact, cache)
         return Found(loaded, unchanged, made.positions)

@@ -15,7 +15,6 @@ from xetl.runtime import report
 from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import (
     Executables,
-    Found,
     Loaded,
     Prepared,
     choose_target,
@@ -191,7 +190,7 @@ class Kernel(LaunchedKernel):
 
     def why_recompiled(self) -> str:
         """Return a line for each difference between the last two compilations."""
-        return self._executables.why_compiled()
+        return self._executables.compiles.why()
 
     def _shortcut(
         self, prepared: Prepared, args: Args, keywords: Keywords, state: object
@@ -221,7 +220,8 @@ class Kernel(LaunchedKernel):
         backend, values = self._bind(args, keywords)
         wanted = specialize(self._parameters, values)
         place = find_place(backend, keywords.get("queue"), wanted.names, wanted.args)
-        found = self._load(wanted, backend, target_at(backend, place))
+        found = self._executables.get(wanted, backend, target_at(backend, place))
+        check_stored(wanted.names, wanted.args, found.loaded.stored)
         return Prepared(wanted, place, found)
 
     def grid_of(
@@ -282,12 +282,6 @@ class Kernel(LaunchedKernel):
             return self._parameters.each[given:]
         last = max(found.signature.runtime, default=-1)
         return self._parameters.each[given : last + 1]
-
-    def _load(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
-        """Return the code after a check of the arrays that it writes."""
-        found = self._executables.get(wanted, backend, target)
-        check_stored(wanted.names, wanted.args, found.loaded.stored)
-        return found
 
     def _loaded(
         self, signature: str, keywords: Keywords, target: str | None = None

@@ -77,7 +77,8 @@ def read(obj: Any) -> Described:
     if queue is None:
         queue = interface.get("syclobj")
     device = getattr(obj, "sycl_device", None) or _device_of(queue)
-    memory = DeviceMemory(_name_of(device), queue, _is_reachable(obj, device))
+    name = "unknown" if device is None else str(device.filter_string)
+    memory = DeviceMemory(name, queue, _is_reachable(obj, device))
     return Described(address + offset, dtype, shape, strides, readonly, memory)
 
 
@@ -149,10 +150,6 @@ def _device_of(owner: Any) -> Any:
         devices: list[Any] = owner.get_devices()
         return devices[0] if len(devices) == 1 else None
     return device
-
-
-def _name_of(device: Any) -> str:
-    return "unknown" if device is None else str(device.filter_string)
 
 
 def _is_reachable(obj: Any, device: Any) -> bool:

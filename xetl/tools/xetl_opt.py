@@ -131,7 +131,7 @@ def _run(
             check_stage(module, options.verify_stage)
     except (ParseError, VerifyException, XetlError) as error:
         stream = sys.stdout if options.verify_diagnostics else sys.stderr
-        print(_message(error), file=stream)
+        print(error if isinstance(error, XetlError) else f"error: {error}", file=stream)
         return False
     printer = Printer(
         print_generic_format=options.generic, print_debuginfo=options.locations
@@ -152,10 +152,6 @@ def _parse(text: str, name: str, registry: _Registry) -> tuple[Context, ModuleOp
     registry.load_backends()
     context = make_context(registry.dialects)
     return context, parse_module(text, name, context)
-
-
-def _message(error: Exception) -> str:
-    return str(error) if isinstance(error, XetlError) else f"error: {error}"
 
 
 if __name__ == "__main__":

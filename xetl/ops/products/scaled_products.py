@@ -6,7 +6,7 @@ al., "LLM.int8()", arXiv 2208.07339.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from xetl import xetile
@@ -169,11 +169,7 @@ def grouped_mm(
         return [Step(launch, (a, b, offs, *made))]
 
     shape = (groups, rows, n) if by_depth else (rows, n)
-    return Call((result(shape, dtype),), steps if groups else _nothing)
-
-
-def _nothing(made: Sequence[Operand]) -> list[Step]:
-    return []
+    return Call((result(shape, dtype),), steps if groups else lambda made: [])
 
 
 @function()

@@ -94,10 +94,6 @@ class Call:
         named["backend"] = self.where()[0]
         return Kernel.bind(self.kernel, grid=self.grid, **named)
 
-    def has_hooks(self, config: Config) -> bool:
-        """Whether `before` or `after` do anything."""
-        return config.pre_hook is not None or any(self.hooks)
-
     def before(self, config: Config, arrays: Mapping[str, Any]) -> None:
         """Call the user's hooks for the time before a trial."""
         named = self._with({**self.values, **config.kwargs}, arrays)

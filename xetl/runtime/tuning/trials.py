@@ -359,7 +359,7 @@ class Trials:
     def _preparation(self, trial: Trial, copies: Copies) -> Callable[[], None] | None:
         """Return the function to call before each timed launch, or None."""
         needs = self.options.restored or self.options.zeroed
-        if needs or self.call.has_hooks(trial.config):
+        if needs or trial.config.pre_hook is not None or any(self.call.hooks):
             return partial(self._before, trial, copies)
         return None
 

@@ -72,7 +72,8 @@ def command(
     stage, with links between lines; gemm.html#l19 opens it at line 19.
     """
     if what is None:
-        _list(as_json)
+        found = {each: headline(each) for each in codes()}
+        show(found, (f"{code}  {text}" for code, text in found.items()), as_json)
     elif _CODE.fullmatch(what):
         _print_page(what, as_json)
     else:
@@ -86,11 +87,6 @@ def command(
             click.echo(f"wrote {html}")
         else:
             click.echo(said.json() if as_json else str(said))
-
-
-def _list(as_json: bool) -> None:
-    found = {each: headline(each) for each in codes()}
-    show(found, (f"{code}  {text}" for code, text in found.items()), as_json)
 
 
 def _print_page(code: str, as_json: bool) -> None:

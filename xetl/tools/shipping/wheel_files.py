@@ -76,9 +76,10 @@ def wheel(
         "names": ", ".join(names),
         "listed": listed,
     }
+    facts = {each["kernel"]: each for each in kernels}
     whole = {
         f"{package}/__init__.py": _init(names, listed).encode(),
-        f"{package}/kernels.json": _json({each["kernel"]: each for each in kernels}),
+        f"{package}/kernels.json": f"{json.dumps(facts, indent=1)}\n".encode(),
         **{f"{package}/{name}": content for name, content in files.items()},
         f"{info}/METADATA": _METADATA.format(**about).encode(),
         f"{info}/WHEEL": _WHEEL.encode(),
@@ -119,10 +120,6 @@ def _call(facts: Mapping[str, Any]) -> str:
     ]
     grid = "" if facts["grid"] is not None else "[grid]"
     return f"{facts['kernel']}{grid}({', '.join(named)})"
-
-
-def _json(value: object) -> bytes:
-    return (json.dumps(value, indent=1) + "\n").encode()
 
 
 def _digest(data: bytes) -> str:
