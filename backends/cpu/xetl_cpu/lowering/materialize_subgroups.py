@@ -244,7 +244,7 @@ def _replace_thread_ids(
     y = arith.RemuiOp(rest.result, sizes[1].result)
     z = arith.DivuiOp(rest.result, sizes[1].result)
     for op in operations_in(block, gpu.ThreadIdOp, gpu.BlockDimOp):
-        source = sizes if isinstance(op, gpu.BlockDimOp) else (x, y, z)
+        source = sizes if type(op) is gpu.BlockDimOp else (x, y, z)
         axis = op.axis
         Rewriter.replace_op(op, [], [source[axis].result])
     Rewriter.insert_op([*sizes, x, rest, y, z], InsertPoint.at_start(block))

@@ -124,11 +124,11 @@ class Indices:
             if isinstance(value, IntegerAttr):
                 self._give(op.result, "number", value.value.data)
         elif isinstance(op, simt.GroupIdOp | simt.NumGroupsOp):
-            kind = "program" if isinstance(op, simt.GroupIdOp) else "grid"
+            kind = "program" if type(op) is simt.GroupIdOp else "grid"
             self._give(op.result, kind, op.axis)
         elif isinstance(op, simt.SubgroupIdOp | simt.LaneIdOp):
             # Lanes of a subgroup access neighbours: the first lane represents all.
-            kind = "subgroup" if isinstance(op, simt.SubgroupIdOp) else "number"
+            kind = "subgroup" if type(op) is simt.SubgroupIdOp else "number"
             self._give(op.result, kind, 0)
         elif isinstance(op, scf.ForOp):
             inits, end = [op.lower_bound, *op.init_args], (op.upper_bound, op.step)
