@@ -106,6 +106,7 @@ def _rope(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
 ANGLES = normal(7, 9), normal(7, 9, seed=1)
 MEAN, VARIANCE = normal(6), positive(6)
 A, B, W = normal(5, 33), normal(33, 7), normal(7, 33)
+SMALL_MATRICES = tensors(normal(70, 1, 3), normal(70, 3, 2), normal(70, 2, 3))
 BATCH_A, BATCH_B = normal(2, 3, 5, 33), normal(3, 33, 7)
 
 Q, K, V = normal(2, 4, 10, 16), normal(2, 4, 21, 16), normal(2, 4, 21, 24)
@@ -154,6 +155,7 @@ CASES = [
     Case("addmm", tensors(normal(7), A, B), smooth=3),
     Case("addmm", tensors(normal(5, 7), A, B), {"beta": 0.5, "alpha": 2.0}, smooth=3),
     Case("baddbmm", tensors(normal(3, 1, 7), normal(3, 5, 33), BATCH_B), smooth=3),
+    Case("baddbmm", SMALL_MATRICES, {"beta": 0.5, "alpha": 2.0}, smooth=3),
     *(Case(name, tensors(X)) for name in ("relu", "gelu", "silu", "sigmoid", "tanh")),
     Case("gelu", tensors(X), ("tanh",), lambda x, how: F.gelu(x, approximate=how)),
     Case("swiglu", tensors(X, Y), (), lambda x, y: F.silu(x) * y, 2),

@@ -96,6 +96,46 @@ def test_empty_dimensions(left: tuple[int, ...], right: tuple[int, ...]) -> None
     assert np.array_equal(matmul(a, b, bias=row, activation="relu"), expected)
 
 
+SMALL = [
+    ((70, 3, 3), (70, 3, 3)),
+    ((70, 3, 3), (70, 3, 1)),
+    ((70, 1, 4), (70, 4, 4)),
+    ((3, 3), (70, 3, 1)),
+    ((5, 20, 2, 5), (20, 5, 1)),
+    ((130, 2), (130, 2, 3)),
+    ((300, 3), (3, 4)),
+    ((64, 300, 3), (64, 3, 3)),
+]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize(("left", "right"), SMALL, ids=str)
+def test_many_small_matrices(
+    name: str, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    """Rotations of points: each lane has a matrix, or a row, of its own."""
+    dtype = DTYPES[name]
+    a = small(*left, dtype=dtype)
+    b, turned = small(*right, dtype=dtype), small(*right[:-2], *right[:-3:-1])
+    for factor in (b, turned.astype(dtype).swapaxes(-1, -2)):
+        result, wanted = matmul(a, factor), exact(a, factor)
+        assert np.array_equal(result, wanted.astype(RESULTS[name]))
+    bias = small(right[-1], dtype=RESULTS[name])
+    wanted = np.maximum(exact(a, b) + bias.astype(np.float64), 0)
+    out = np.full(wanted.shape, 7, RESULTS[name])
+    assert matmul(a, b, out, bias=bias, activation="relu") is out
+    assert np.array_equal(out, wanted.astype(RESULTS[name]))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_small_matrices_do_not_mix(place: int) -> None:
+    """An infinity in one is in no other's result."""
+    a, b = small(70, 3, 3), small(70, 3, 3, seed=1)
+    (a, b)[place][33] = np.inf
+    others = np.arange(70) != 33
+    assert np.array_equal(matmul(a, b)[others], exact(a[others], b[others]))
+
+
 @pytest.mark.parametrize("name", ["f16", "bf16", "f32", "f64"])
 @pytest.mark.parametrize("columns", [2, 3, 4])
 def test_a_table_of_few_columns_is_read_as_it_lies(name: str, columns: int) -> None:

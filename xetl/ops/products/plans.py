@@ -31,6 +31,7 @@ from xetl.ops.products.product import (
     ACTIVATIONS,
     part_of_product,
     product,
+    small_products,
     sum_of_parts,
 )
 from xetl.prepacked import Prepacked
@@ -41,7 +42,7 @@ from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import is_on_device
 
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-_COLUMNS = (16, 32, 64, 128, 256, 512, 1024)
+_COLUMNS = (8, 16, 32, 64, 128, 256, 512, 1024)
 STREAMED = 4
 """With up to 4 rows, the cpu backend reads B in place, without packing it."""
 
@@ -54,6 +55,15 @@ ENOUGH = 8
 
 _LEAST = 64
 """The least tile that is chosen in order to have more programs."""
+
+_SHORT = 32
+"""With fewer steps of k, writing the result in the order of memory matters most.
+
+[measured] Zen 4, f32 and bf16: 10,000 rows of 16 gain from it, of 32 do not.
+"""
+
+_SMALL, _LANES = 32, 64
+"""The most elements of matrices that are gathered, and the matrices of a program."""
 
 _LEAST_LOW = 128
 """The least columns of a tile if B is streamed: shorter pieces of f32 are packed."""
@@ -81,7 +91,7 @@ def choose_tiles(
       once, in pieces of its rows that are long enough for memory to stream.
     * Up to 32 rows: all rows by 512 columns (at least 128), if B's rows are contiguous
       and B is not prepacked. Then its rows are streamed as well.
-    * Few columns: the least power of two that holds them, from 16; M is split.
+    * Few columns: the least power of two that holds them, from 8; M is split.
     * Otherwise 256 x 256, less for smaller matrices. The tile is halved until there are
       8 programs: rows first, not below 64. On a CPU this only balances the load,
       because the backend blocks the tile again for registers and caches. Columns are
@@ -298,9 +308,11 @@ def choose_method(
     """Choose views and tiles; with ``is_scaled`` the launch takes alpha and beta.
 
     * If the whole batch has one b, it is one product with all rows.
+    * Many small matrices have a program for many of them (`_by_lanes`).
     * With more than 4 rows and at most 4 columns, it is the transposed product, in
-      which b (our a) is streamed in the order of memory. The same holds if a's columns
-      are contiguous and b is one column (``X.T @ y``, f64, 100,000 steps: 150 us, not
+      which b (our a) is streamed in the order of memory. Several columns and a short k
+      stay as they are, if a's rows are contiguous. The same holds if a's columns are
+      contiguous and b is one column (``X.T @ y``, f64, 100,000 steps: 150 us, not
       1000).
     * The kernel gets a single column as a row: only then does it know that the elements
       are contiguous.
@@ -311,7 +323,11 @@ def choose_method(
     if folded is not None:
         views = chained(views, folded)
     m, n = seen((a, b, out), views)[2].shape[-2:]
-    swaps = n <= STREAMED < m or _is_seen_from_side(a, b, views)
+    ones = () if is_scaled else (None, None)
+    lanes = _by_lanes((a, b, out), views, (*ones, function, sums))
+    if lanes is not None:
+        return Method(False, False, lanes)
+    swaps = _swaps(m, n, views[0](a)) or _is_seen_from_side(a, b, views)
     if swaps:
         views = chained(views, (transposed, transposed, transposed))
         m, n = n, m
@@ -326,7 +342,6 @@ def choose_method(
     bias_dim = 0 if swaps else 1
     view_a, view_b, view_out = views
     order = (view_b, view_a) if swaps else (view_a, view_b)
-    ones = () if is_scaled else (None, None)
     work = device_tiles.Product(m, n, right.shape[-2], matrices, dtype_of(a, "a"))
     # Arrays of the host are copied to the device, and the parts would be copied too.
     may_split = may_split and not loops and any(map(is_on_device, operands))
@@ -345,6 +360,38 @@ def choose_method(
     packs = not swaps and tiles.rows > STREAMED and right.ndim == 2 and not loops
     launch = Launch(product, (*order, view_out, None), loops, tiles.grid, constants)
     return Method(swaps, packs, launch)
+
+
+def _by_lanes(
+    arrays: Sequence[Numbers], views: Views, constants: tuple[Any, ...]
+) -> Launch | None:
+    """Return the launch of `small_products`: each lane has matrices of its own.
+
+    Return None unless there are many matrices, so small that gathering their elements
+    takes less time than a program for each ([measured] as long as 64 elements on Zen
+    4). Elements of GPUs are not gathered.
+
+    Args:
+        arrays: a, b and out.
+        views: their views as matrices.
+        constants: those of the kernel before the shapes.
+    """
+    views, loops, matrices = _batched(arrays, views, swaps=False)
+    left, right, out = seen(arrays, views)
+    (m, k), n = left.shape[-2:], right.shape[-1]
+    are_small = m * k + k * n + m * n <= _SMALL and m * k * n > 0
+    if loops or out.ndim != 3 or matrices < _LANES or not are_small:
+        return None
+    if choose_backend(values=arrays).cores() is not None:
+        return None
+    beside = chained(views, (_batch_last, _batch_last, _batch_last))
+    grid, sizes = (cdiv(matrices, _LANES), 1, 1), (m, k, n, _LANES)
+    return Launch(small_products, (*beside, None), (), grid, (*constants, *sizes))
+
+
+def _batch_last(x: Numbers) -> Numbers:
+    """View matrices (batch, rows, columns) as (rows, columns, batch)."""
+    return x if x.ndim == 2 else np.moveaxis(x, 0, -1)
 
 
 def _in_parts(
@@ -367,10 +414,16 @@ def _in_parts(
     x, y, parts = cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.parts(cut)
     grid = x, y, work.matrices * parts
     first = Launch(part_of_product, (left, right, None), (), grid, started)
-    rows, columns = smallest(_ROWS[:4], work.m), smallest(_up_to(64), work.n)
+    rows, columns = smallest(_ROWS[:4], work.m), smallest(_COLUMNS[1:4], work.n)
     grid = cdiv(work.m, rows), cdiv(work.n, columns), work.matrices
     constants = (*finish, rows, columns)
     return first, Launch(sum_of_parts, (None, out, None), (), grid, constants)
+
+
+def _swaps(m: int, n: int, left: Numbers) -> bool:
+    """Return whether a product has so few columns that they become rows."""
+    is_short = left.shape[-1] < _SHORT and left.strides[-1] <= left.strides[-2]
+    return n <= STREAMED < m and (n == 1 or not is_short)
 
 
 def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:

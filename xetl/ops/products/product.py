@@ -150,6 +150,61 @@ def product(
     finish(acc, to, bias, alpha, beta, number, m, n, ACTIVATION, BIAS_DIM)
 
 
+@xetile.function
+def _elements(
+    x: Array, i: int, j: int, at: int, ACC: constexpr, LANES: constexpr
+) -> Vector:
+    """Return element (i, j) of LANES matrices, from matrix ``at`` on; or of the one."""
+    if x.ndim == 2:
+        return xetile.full((1, LANES), x[i, j].to(ACC), ACC)
+    return take(x[i], [j, at], (1, LANES), ACC)
+
+
+@xetile.kernel
+def small_products(
+    a: Array,
+    b: Array,
+    out: Array,
+    bias: Array | None,
+    alpha: float | None,
+    beta: float | None,
+    ACTIVATION: constexpr,
+    ACC: constexpr,
+    M: constexpr,
+    K: constexpr,
+    N: constexpr,
+    LANES: constexpr,
+) -> None:
+    """The same as `product`, for LANES small matrices, one in each lane of vectors.
+
+    Arguments not named here are as for `product`.
+
+    Args:
+        a: (M, K, matrices), or (M, K) if all share it.
+        b: (K, N, matrices) or (K, N).
+        out: (M, N, matrices).
+        bias: (N,) or (M, N, matrices), or None.
+    """
+    at = xetile.program_id(0) * LANES
+    for i in xetile.static_range(M):
+        for j in xetile.static_range(N):
+            acc = xetile.zeros((1, LANES), ACC)
+            for k in xetile.static_range(K):
+                left = _elements(a, i, k, at, ACC, LANES)
+                acc = acc + left * _elements(b, k, j, at, ACC, LANES)
+            if alpha is not None:
+                acc = acc * alpha
+            if bias is not None:
+                if bias.ndim > 1:
+                    added = _elements(bias, i, j, at, ACC, LANES)
+                    acc = acc + (added if beta is None else added * beta)
+                else:
+                    acc = acc + bias[j].to(ACC)
+            if ACTIVATION is not None:
+                acc = ACTIVATION(acc)
+            put(acc, out[i], [j, at])
+
+
 @xetile.kernel
 def part_of_product(
     a: Array,
