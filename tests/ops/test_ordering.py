@@ -47,6 +47,30 @@ def test_nan_is_behind_infinity(largest: bool, n: int, k: int, dtype: type) -> N
     assert np.array_equal(values, np.take_along_axis(x, wanted, 1), equal_nan=True)
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 8, 9])
+@pytest.mark.parametrize("dtype", ["f4", "f2", "f8", "i1", "u1", "i8"])
+@pytest.mark.parametrize("largest", [False, True])
+def test_narrow_rows(n: int, dtype: str, largest: bool) -> None:
+    """Several rows are in one vector: equals, the ends of the type, NaN."""
+    for rows in (1, 37, 300):
+        x = np.random.default_rng([n, rows]).integers(0, 4, (rows, n)).astype(dtype)
+        if x.dtype.kind == "f":
+            x[::2, 1], x[::3, 0], x[1::3, -1] = np.nan, -np.inf, np.inf
+        else:
+            x[::2, 1], x[::3, 0] = np.iinfo(dtype).max, np.iinfo(dtype).min
+        key = x.astype(np.longdouble)
+        key = np.where(np.isnan(key), np.nan, -key if largest else key)
+        wanted = np.argsort(key, 1, kind="stable")
+        found = np.take_along_axis(x, wanted, 1)
+        values, places = ops.sort(x, descending=largest)
+        assert np.array_equal(places, wanted)
+        assert values.tobytes() == found.tobytes()
+        for k in (1, n - 1):
+            values, places = ops.topk(x, k, largest=largest)
+            assert np.array_equal(places, wanted[:, :k])
+            assert values.tobytes() == np.ascontiguousarray(found[:, :k]).tobytes()
+
+
 @pytest.mark.parametrize("largest", [False, True])
 def test_the_first_of_integers(largest: bool) -> None:
     x = np.array([[5, np.iinfo(np.int32).min, 7, np.iinfo(np.int32).max]], np.int32)

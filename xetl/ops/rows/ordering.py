@@ -1,29 +1,46 @@
-"""``xetl.ops.sort``, ``argsort`` and ``topk``: each program has one row."""
+"""``xetl.ops.sort``, ``argsort`` and ``topk``: programs have one row, or narrow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i64
-from xetl.language.ops import next_power_of_2
+from xetl.language.ops import cdiv, next_power_of_2
+from xetl.ops.calling.calls import Launch, View, as_line
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
     Context,
     Operand,
+    Step,
     result,
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import columns_of, find_dim, row_view, rows
+from xetl.ops.calling.views import (
+    array_of,
+    columns_of,
+    find_dim,
+    row_view,
+    rows,
+    size_of,
+)
 from xetl.ops.indexing import gather_backward
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.rows.extremes import Extremes
-from xetl.ops.rows.reductions import limit_of
+from xetl.ops.rows.reduction_kernels import comes_before
+from xetl.ops.rows.reductions import compared_in, limit_of
 from xetl.xetile import Array, Vector, constexpr
+
+_NARROW, _ROWS = 8, 16
+"""The most columns of rows that are ordered together, and the rows of a program.
+
+[measured] Zen 4, 8192 rows of 4, f32 and i64: 387 us, then 80; 844, then 87. 1000 rows
+of 13: 49 us, then 118.
+"""
 
 _LONGEST = 1 << 14
 """The most elements of a row, which one program holds; half as many of 64 bits."""
@@ -80,6 +97,68 @@ def topk_rows(
     store_found(source, matrix(values, number), matrix(indices, number), places, row)
 
 
+@xetile.kernel
+def order_narrow_rows(
+    x: Array,
+    values: Array,
+    indices: Array,
+    DESCENDING: constexpr,
+    ACC: constexpr,
+    COLUMNS: constexpr,
+    K: constexpr,
+    ROWS: constexpr,
+) -> None:
+    """`sort_rows` or `topk_rows` of rows of a few COLUMNS, of which a program has ROWS.
+
+    The place of an element is the number of those of its row that come before it.
+
+    Args:
+        x: the line of all elements, so that no vector is for one row alone.
+        values: (rows, K).
+        indices: the same.
+    """
+    width: constexpr = COLUMNS * ROWS
+    begin = xetile.program_id(0) * ROWS
+    lane, first = xetile.arange(width), begin * COLUMNS
+    column, rank = lane % COLUMNS, xetile.zeros((width,), xetile.i32)
+    v = take(x, [first], (width,), ACC)
+    for away in xetile.static_range(1, COLUMNS):
+        before = take(x, [first - away], (width,), ACC)
+        behind = take(x, [first + away], (width,), ACC)
+        # Elements that are equal keep their order.
+        is_later = ~comes_before(before, v, not DESCENDING, ACC)
+        rank = rank + xetile.where((column >= away) & is_later, 1, 0)
+        is_later = comes_before(v, behind, not DESCENDING, ACC)
+        is_there = column < COLUMNS - away
+        rank = rank + xetile.where(is_there & is_later, 1, 0)
+    place = [begin + lane // COLUMNS, rank]
+    is_wanted = (rank < K) & (lane < x.shape[0] - first)
+    found = v.to(values.dtype)
+    xetile.store_scatter(found, is_wanted, xetile.init_tile(values, place))
+    to = xetile.init_tile(indices, place)
+    xetile.store_scatter(column.to(indices.dtype), is_wanted, to)
+
+
+def _narrow(
+    x: Operand, made: Sequence[Operand], dim: int, descending: bool, k: int
+) -> Step | None:
+    """Return the launch for rows of a few columns; None for others.
+
+    Without AVX-512 the elements that `topk` leaves out cost a branch each.
+    """
+    n = columns_of(x.shape, dim)
+    most = _NARROW if k == n or x.dtype.bits == 64 else _NARROW // 2
+    both = [array_of(each) for each in (x, *made)]
+    is_whole = dim == x.ndim - 1 and all(each.flags.c_contiguous for each in both)
+    if not 1 < n <= most or not is_whole or not size_of(x.shape) or not k:
+        return None
+    each_row: View = lambda a: a.reshape(-1, k)
+    grid = (cdiv(size_of(x.shape), n * _ROWS), 1, 1)
+    constants = (descending, compared_in(x.dtype), n, k, _ROWS)
+    views = as_line, each_row, each_row
+    return Step(Launch(order_narrow_rows, views, (), grid, constants), (x, *made))
+
+
 def _width(name: str, x: Operand, dim: int) -> int:
     n = columns_of(x.shape, dim)
     if x.dtype.is_bool:
@@ -113,6 +192,9 @@ def sort_with_indices(
     width = _width("sort", input, dim)
 
     def steps(made: Any) -> Any:
+        narrow = _narrow(input, made, dim, descending, columns_of(input.shape, dim))
+        if narrow is not None:
+            return [narrow]
         views = [row_view(input.ndim, dim)] * 3
         constants = (descending, _last(input.dtype, descending), width)
         return [rows(sort_rows, (input, *made), views, constants)]
@@ -136,6 +218,9 @@ def topk_with_indices(
         shape, k = (), 1  # for an array without dimensions torch ignores a k of 0
 
     def steps(made: Any) -> Any:
+        narrow = _narrow(input, made, dim, largest, k)
+        if narrow is not None:
+            return [narrow]
         constants = (largest, _last(dtype, largest), k, width)
         return [rows(topk_rows, (input, *made), [view] * 3, constants)]
 
