@@ -123,13 +123,19 @@ def _kernel(
     kernel: KernelFacts, ending: str, params: list[ArrayParam | ScalarParam]
 ) -> dict[str, Any]:
     names = [params[each.argument].name for each in kernel.surfaces]
+    sliced = [params[each.argument].name for each in kernel.surfaces if each.sliced]
     return {
         "function": kernel.name,
         "file_ends_in": ending,
         "work_group": list(kernel.lanes),
         "moves_by_blocks": sorted(set(names)),
-        "which_must": _BLOCKS if names else "",
+        "which_must": (_BLOCKS if names else "") + _of_slices(sliced),
     }
+
+
+def _of_slices(names: list[str]) -> str:
+    which, step = ", ".join(sorted(set(names))), limits.BASE_ALIGNMENT
+    return f"; rows of {which} are in steps of {step} bytes" if names else ""
 
 
 _BLOCKS = (

@@ -199,11 +199,15 @@ def _described(
     moved = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
     free = ints_of(kernel.attributes.get(record_arguments.ANY_BASE))
     steps = dict(zip(free[::2], free[1::2]))
+    sliced = ints_of(kernel.attributes.get(record_arguments.SLICED_ARGUMENTS))
     return {
         "name": kernel.sym_name.data,
         "lanes": list(kernel.lanes),
         "surfaces": [
-            [index, *arguments[index][-1], steps.get(index, BASE_ALIGNMENT)]
+            [
+                *(index, *arguments[index][-1]),
+                *(steps.get(index, BASE_ALIGNMENT), index in sliced),
+            ]
             for index in moved
         ],
         "bytes": len(program.spirv),

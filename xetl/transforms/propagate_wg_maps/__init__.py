@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
 from xetl.analysis.axes import defined_by
+from xetl.analysis.liveness import Liveness
 from xetl.devices import Device, find_device
 from xetl.dialects.base import operations_in, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
@@ -60,8 +61,9 @@ _Known = Callable[[Node], Layout | None]
 
 
 class _Search:
-    def __init__(self, graph: Graph, device: Device) -> None:
+    def __init__(self, graph: Graph, live: Liveness, device: Device) -> None:
         self._graph = graph
+        self._live = live
         self._device = device
         self._nodes = list(graph.nodes.values())
         self._any: Layout | None = None
@@ -219,7 +221,21 @@ class _Search:
             frozenset(self._together(node)),
             *sides,
             on_matrix_unit=choose.goes_to_matrix_unit(op, self._device),
-            beside=max((n.shape[1] for n in self._second_products(node)), default=0),
+            beside=sum(n.shape[1] for n in set(self._second_products(node))),
+            others=self._others(op),
+        )
+
+    def _others(self, op: TileMmaOp) -> int:
+        """Return the bytes that live through a product, without second products."""
+        start = self._graph.node(op.result)
+        counted = {start, *self._second_products(start)}
+        values = self._live.behind[op].difference(op.operands)
+        held = [each for each in values if self._graph.bytes_of(each)]  # no tiles
+        found = {self._graph.node(each) for each in held}
+        return sum(
+            node.bytes
+            for node in found
+            if counted.isdisjoint(each for each, _ in self._computed_from(node))
         )
 
     def _side(self, value: SSAValue, turned: bool, known: _Known) -> Layout | None:
@@ -239,7 +255,13 @@ class _Search:
     def _cheapest_value_map(self, node: Node, subgroups: int | None) -> Layout:
         together = self._together(node)
         return choose.choose_value_map(
-            node.shape, node.bits, subgroups, self._device, together, node.lines
+            node.shape,
+            node.bits,
+            subgroups,
+            self._device,
+            together,
+            node.lines,
+            self._live.most,
         )
 
     def _together(self, start: Node) -> set[int]:
@@ -327,6 +349,8 @@ class PropagateWgMapsPass(Pass):
             if kernel.attributes.get(LEVEL) == StringAttr(SUBGROUP):
                 continue
             graph = Graph(kernel)
-            team = _Search(graph, find_device(self.device)).run()
+            products = {product for product, _ in graph.products}
+            live = Liveness(kernel.regions[0].block, graph.bytes_of, products)
+            team = _Search(graph, live, find_device(self.device)).run()
             if team is not None:
                 Writer(graph, team).write(kernel)

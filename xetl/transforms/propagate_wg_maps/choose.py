@@ -15,8 +15,10 @@ computed from the rows, and the sums of the second product, need registers as we
 there are more subgroups.
 
 *Other values* are read and written row by row, at least 64 bytes each. One of them may
-take a quarter of the registers. A reduced dimension stays in one subgroup if the other
-dimension is large enough for all subgroups; a scanned dimension always does.
+take a quarter of the registers. What lives at once must fit, too: if no rows are
+reduced, in the small register file, with which twice as many threads run. A reduced
+dimension stays in one subgroup if the other dimension is large enough for all
+subgroups; a scanned dimension always does.
 
 *The number of subgroups*, if no map states it, is the power of two with the least cost
 of all subgroups together, up to the number a core has room for: as few subgroups as the
@@ -30,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache, partial
+from math import prod
 
 from xdsl.dialects.builtin import FloatTF32Type, IntegerType
 
@@ -46,6 +49,8 @@ _BARRIER = 16.0
 _SHARERS = 4
 """Values that share the registers if whole rows of a product are needed: its sums, two
 values computed from them, and the sums of a second product."""
+_FOR_ADDRESSES = 16
+"""Registers of a thread that hold no values."""
 _STEP = 32
 """Columns of A and rows of B that are in registers at a time."""
 
@@ -64,7 +69,9 @@ class Product:
         left: the map that A has already, or None.
         right: the map that B has already, or None.
         on_matrix_unit: whether the matrix unit computes it; otherwise lanes do.
-        beside: columns of a second product, whose left side is computed from C.
+        beside: columns of all second products, whose left sides are computed from C.
+        others: bytes of the values that live through it and are no sums of a second
+            product.
     """
 
     shape: Shape
@@ -75,6 +82,7 @@ class Product:
     right: Layout | None = None
     on_matrix_unit: bool = True
     beside: int = 0
+    others: int = 0
 
 
 def choose_product_map(
@@ -114,6 +122,7 @@ def choose_value_map(
     device: Device,
     together: Collection[int],
     lines: Collection[int] = (),
+    live: int = 0,
 ) -> Layout:
     """Return the cheapest map of a value that is read, written, reduced and scanned.
 
@@ -121,13 +130,14 @@ def choose_value_map(
         subgroups: the number of subgroups; None: choose it.
         together: dimensions along which the value is reduced.
         lines: dimensions along which a subgroup must have all elements, in one part.
+        live: bytes of the values that are live at once, in all subgroups.
     """
 
     def fitted(layout: Layout) -> Layout:
         return with_data(layout, sorted(lines), [shape[dim] for dim in sorted(lines)])
 
     def cost(layout: Layout) -> float:
-        return _value_cost(shape, bits, together, fitted(layout), device)
+        return _value_cost(shape, bits, together, fitted(layout), device, live)
 
     return fitted(_cheapest(shape, subgroups, cost, device))
 
@@ -199,6 +209,7 @@ def product_cost(
         used = sums * (4 + size) + rows * (product.beside * 4 + depth * size)
         used += min(columns * min(depth, _STEP) * size, 2 * LOAD_BYTES)
         sharers = 1
+    used += product.others * rows * columns / prod(product.shape)
     cost *= _spilled(used, _register_bytes(device) // sharers)
     for dim, owned in ((0, rows), (1, columns)):
         if dim in product.together and owned < product.shape[dim]:
@@ -220,12 +231,21 @@ def exchange_cost(shape: Shape, bits: int, layout: Layout, device: Device) -> fl
 
 
 def _value_cost(
-    shape: Shape, bits: int, together: Collection[int], layout: Layout, device: Device
+    shape: Shape,
+    bits: int,
+    together: Collection[int],
+    layout: Layout,
+    device: Device,
+    live: int,
 ) -> float:
     rows, columns = owned_shape(shape, layout)
     size, read = max(1, bits // 8), 1 / device.speed.cache_bytes
     cost = read * rows * round_up(columns * size, ROW_BYTES)
-    cost *= _spilled(rows * columns * size, _register_bytes(device) // 4)
+    owned = rows * columns * size
+    cost *= _spilled(_SHARERS * owned, _register_bytes(device))
+    file = device.registers[1 if together else 0] - _FOR_ADDRESSES
+    used = live * owned / (prod(shape) * size)
+    cost *= _spilled(used, file * device.register_bytes)
     for dim, owned, other in ((0, rows, columns), (1, columns, rows)):
         if dim in together and owned < shape[dim]:
             exchanged = other * layout.sg_layout[dim] * size

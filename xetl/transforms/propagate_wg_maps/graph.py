@@ -129,6 +129,11 @@ class Graph:
         """Whether the value has a node."""
         return value in self._parents
 
+    def bytes_of(self, value: SSAValue) -> int:
+        """Return the bytes of a value that has a node, and is no tile; else 0."""
+        is_held = self.has(value) and not isinstance(value.type, xetile.TileType)
+        return _bytes(value) if is_held else 0
+
     # Reading the kernel ---------------------------------------------------------------
 
     def _visit_block(self, block: Block, runs: float) -> None:

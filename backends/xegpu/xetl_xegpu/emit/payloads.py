@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from xdsl.dialects.builtin import IndexType, i32, i64
 from xdsl.ir import Block, Operation, SSAValue
@@ -109,9 +110,17 @@ def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
         # A failed assertion disables stores: `block_io` moves their position outside.
         is_free = em.ending is None
     else:
-        # [measured] Single items of loads with a payload are copied at their use.
-        is_free = shape.items > 1 and not any(around(op, scf.ForOp, scf.WhileOp))
+        # [measured] Single items of loads with a payload are copied at their use:
+        # beside the sums of products there are no registers for it.
+        is_wide = shape.items > 1 or not _multiplies(next(around(op, simt.FuncOp)))
+        is_free = is_wide and not any(around(op, scf.ForOp, scf.WhileOp))
     return is_free and shape.bits in _BITS and shape.items <= _MOST_ITEMS
+
+
+@lru_cache(maxsize=1)
+def _multiplies(kernel: Operation) -> bool:
+    """Whether a kernel has products."""
+    return any(isinstance(each, simt.PRODUCTS) for each in kernel.walk())
 
 
 def load(em: KernelEmitter, op: simt.BlockLoadOp) -> Value:

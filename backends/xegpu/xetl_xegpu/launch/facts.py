@@ -25,12 +25,15 @@ class Surface:
         column: the dimension along a row, whose stride is 1.
         step: the base, and the strides between its matrices, must be multiples of so
             many bytes.
+        sliced: whether matrices begin at any row, so that the stride of rows is one of
+            these strides.
     """
 
     argument: int
     row: int
     column: int
     step: int = limits.BASE_ALIGNMENT
+    sliced: bool = False
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,9 @@ def why_no_surface(
         rows, pitch = 1, width + -width % limits.LEAST_PITCH + limits.BASE_ALIGNMENT
     else:
         rows, pitch = view.shape[row], strides[row]
-    others = set(range(len(strides) if row >= 0 else 0)) - {row, column}
+    others = set(range(len(strides) if row >= 0 else 0)) - {column}
+    if not surface.sliced:
+        others.discard(row)
     leading = tuple(strides[dim] for dim in others if view.shape[dim] > 1)
     matrix = view.address, width, rows, pitch, leading
     return limits.why_no_blocks(*matrix, step=surface.step)

@@ -38,6 +38,8 @@ STORED = "xegpu.stored"
 """Indices of the arrays that are written."""
 ARGUMENTS = "xegpu.arguments"
 BLOCK_ARGUMENTS = "xegpu.block_arguments"
+SLICED_ARGUMENTS = "xegpu.sliced_arguments"
+"""Those of the block arguments of which matrices begin at any row."""
 ANY_BASE = "xegpu.any_base"
 """Pairs: an argument whose matrices may begin at any multiple, and that multiple."""
 

@@ -8,13 +8,13 @@ the two sizes of the register file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from math import prod
 
 from xdsl.dialects.builtin import AnyFloat, VectorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import SSAValue
 
+from xetl.analysis.liveness import Liveness
 from xetl.devices import Device
 from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.upstream import arith, vector
@@ -51,8 +51,10 @@ def register_file(kernel: simt.FuncOp, device: Device) -> int:
 
 def registers_needed(kernel: simt.FuncOp, device: Device) -> int:
     """Estimate the most registers of a thread that are in use at one time."""
-    found = _Live(values_of_lanes(kernel))
-    found.before(kernel.body.block, set())
+    of_lanes, size = values_of_lanes(kernel), cache(bytes_of)
+    found = Liveness(
+        kernel.body.block, lambda value: size(value) if value in of_lanes else 0
+    )
     return -(-found.most * device.subgroup_size // device.register_bytes)
 
 
@@ -74,47 +76,6 @@ def values_of_lanes(kernel: simt.FuncOp) -> set[SSAValue]:
             kinds = VectorType | AnyFloat
             found.update(each for each in results if isinstance(each.type, kinds))
     return found
-
-
-class _Live:
-    """Liveness analysis; ``most`` is the largest sum of live bytes of one lane."""
-
-    def __init__(self, of_lanes: set[SSAValue]) -> None:
-        self.most = 0
-        self._of_lanes = of_lanes
-        self._bytes_of = cache(bytes_of)
-
-    def before(self, block: Block, after: set[SSAValue]) -> None:
-        """Count the live values in a block, given those that are live after it."""
-        live = set(after)
-        size = self._size(live)
-        self.most = max(self.most, size)
-        for op in reversed(list(block.ops)):
-            size -= self._size(live.intersection(op.results))
-            live.difference_update(op.results)
-            if op.regions:
-                # A loop returns to its start: the values it uses live all through it.
-                size += self._size(used := _used_from_outside(op) - live)
-                live |= used
-            for inner in (each for region in op.regions for each in region.blocks):
-                self.before(inner, live)
-            size += self._size(used := set(op.operands) - live)
-            live |= used
-            self.most = max(self.most, size)
-
-    def _size(self, values: Iterable[SSAValue]) -> int:
-        return sum(self._bytes_of(each) for each in values if each in self._of_lanes)
-
-
-def _used_from_outside(op: Operation) -> set[SSAValue]:
-    """Return the values from outside that the regions of an operation use."""
-    inside = [each for region in op.regions for each in region.walk()]
-    made = {result for each in inside for result in each.results}
-    blocks = [
-        b for each in (op, *inside) for region in each.regions for b in region.blocks
-    ]
-    made |= {argument for block in blocks for argument in block.args}
-    return {operand for each in inside for operand in each.operands} - made
 
 
 def bytes_of(value: SSAValue) -> int:

@@ -51,6 +51,32 @@ def test_heads(size: int, dtype: Any, capfd: pytest.CaptureFixture[str]) -> None
     assert not out[16:].any()
 
 
+@xetile.kernel
+def of_groups(A, FIRST, C):
+    group = xetile.program_id(0)
+    first, end = FIRST[group], FIRST[group + 1]
+    a = xetile.load_tile(xetile.init_tile(A[first:end], [-2, 0], (16, 16)))
+    xetile.store_tile(a + a, xetile.init_tile(C[first:end], [0, 0], (16, 16)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "pitch", "by_blocks"), [(64, 64, True), (20, 36, True), (36, 36, False)]
+)
+def test_rows_of_a_group(
+    columns: int, pitch: int, by_blocks: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Rows between two numbers: of any address, if rows are far enough apart."""
+    whole, to = counting((24, pitch)), aligned((24, pitch))
+    first = np.array([0, 3, 3, 24], np.int32)
+    of_groups[3](whole[:, :columns], first, to[:, :columns])
+    assert ("without block messages" not in capfd.readouterr().err) == by_blocks
+    expected = np.zeros_like(to)
+    for start, end in ((0, 3), (3, 24)):
+        for row in range(2, min(end - start, 16)):
+            expected[start + row, :16] = 2 * whole[start + row - 2, :16]
+    assert np.array_equal(to, expected)  # and no row of another group is written
+
+
 @pytest.mark.slow
 def test_attention_with_heads_of_40(capfd: pytest.CaptureFixture[str]) -> None:
     """32 loads a step: where a head begins costs next to nothing in a loop."""

@@ -2,8 +2,8 @@
 // Numbers of the caller: each is limited once, where it is.
 
 // CHECK-LABEL: simt.func @given(
-// CHECK:         %[[LEAST:.*]] = arith.constant -16777216 : i64
-// CHECK:         %[[MOST:.*]] = arith.constant 16777216 : i64
+// CHECK:         %[[LEAST:.*]] = arith.constant -33554432 : i64
+// CHECK:         %[[MOST:.*]] = arith.constant 33554432 : i64
 // CHECK:         %[[LOW:.*]] = arith.maxsi %x, %[[LEAST]] : i64
 // CHECK:         %[[X:.*]] = arith.minsi %[[LOW]], %[[MOST]] : i64
 // CHECK-NOT:     arith.maxsi
@@ -67,6 +67,30 @@ builtin.module attributes {xegpu.arguments = [["array", array<i64: 0, 1>, array<
     %y = arith.index_cast %row : index to i64
     %v = simt.block_load %base, %k, %m, %pitch, %zero, %y {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64} : vector<8xi16>
     %w = simt.block_load %base, %k, %m, %pitch, %zero, %x {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64, by_lanes} : vector<8xi16>
+    simt.return
+  }
+}
+
+// -----
+// Blocks at constant distances share what is limited: the distance is added behind it.
+
+// CHECK-LABEL: simt.func @apart(
+// CHECK:         %[[LOW:.*]] = arith.maxsi %x,
+// CHECK:         %[[X:.*]] = arith.minsi %[[LOW]],
+// CHECK-NOT:     arith.maxsi
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[X]], %{{.*}} : i64
+// CHECK:         simt.block_load %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[X]], %{{.*}} {
+// CHECK:         simt.block_load %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[NEXT]], %{{.*}} {
+builtin.module {
+  simt.func @apart(%base: i64, %m: i64, %k: i64, %pitch: i64, %x: i64, %log: i64) attributes {work_group = array<i64: 16, 1, 1>, subgroup_size = 16 : i64, slm_bytes = 0 : i64} {
+    %zero = arith.constant 0 : i64
+    %c16 = arith.constant 16 : index
+    %column = arith.index_cast %x : i64 to index
+    %first = arith.index_cast %column : index to i64
+    %beside = arith.addi %column, %c16 : index
+    %second = arith.index_cast %beside : index to i64
+    %v = simt.block_load %base, %k, %m, %pitch, %first, %zero {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64} : vector<8xi16>
+    %w = simt.block_load %base, %k, %m, %pitch, %second, %zero {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64} : vector<8xi16>
     simt.return
   }
 }

@@ -82,6 +82,33 @@ builtin.module attributes {xetile.device = "pvc"} {
 }
 
 // -----
+// A tile that two products need, as it is and transposed, is loaded once for each.
+
+// CHECK-LABEL: gpu.func @both_ways(
+// CHECK:         xegpu.load_nd
+// CHECK-COUNT-4: xegpu.load_nd {{.*}} <{transpose = array<i64: 1, 0>}> : !xegpu.tensor_desc<16x8xi32> -> vector<8x16xi32>
+// CHECK:         xegpu.load_nd {{.*}} <{packed}> : {{.*}} -> vector<2x16x16x2xf16>
+// CHECK-NOT:     load_nd
+// CHECK-NOT:     vector.transpose
+// CHECK:         gpu.return
+builtin.module attributes {xetile.device = "pvc"} {
+  gpu.module @m {
+    gpu.func @both_ways(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) kernel {
+      %ta = xetile.init_tile %A[0, 0] : memref<64x64xf16> -> !xetile.tile<8x32xf16>
+      %a = xetile.load_tile %ta : !xetile.tile<8x32xf16> -> vector<8x32xf16>
+      %tb = xetile.init_tile %B[0, 0] : memref<64x64xf16> -> !xetile.tile<32x32xf16>
+      %b = xetile.load_tile %tb : !xetile.tile<32x32xf16> -> vector<32x32xf16>
+      %bt = xetile.tile_transpose %b, [1, 0] : vector<32x32xf16> -> vector<32x32xf16>
+      %c = xetile.tile_mma %a, %bt : vector<8x32xf16>, vector<32x32xf16> -> vector<8x32xf32>
+      %d = xetile.tile_mma %a, %b, %c : vector<8x32xf16>, vector<32x32xf16>, vector<8x32xf32> -> vector<8x32xf32>
+      %tc = xetile.init_tile %C[0, 0] : memref<64x64xf32> -> !xetile.tile<8x32xf32>
+      xetile.store_tile %d, %tc : vector<8x32xf32>, !xetile.tile<8x32xf32>
+      gpu.return
+    }
+  }
+}
+
+// -----
 // B from a tile of its transpose: words of two elements, transposed by the message.
 
 // CHECK-LABEL: gpu.func @transposed(

@@ -223,6 +223,7 @@ class Converter:
         self.plan = plan
         self.emit = Emitter(kernel.body.block, kernel.location)
         self.block_arguments: set[int] = set()
+        self.sliced_arguments: set[int] = set()
         self.ranges = Ranges(self.subgroups)
         self._rules = rules
         self._otherwise = otherwise

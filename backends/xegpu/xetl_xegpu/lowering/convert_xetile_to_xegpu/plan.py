@@ -5,7 +5,7 @@ docs/design/0005-xegpu.md and `xetl.devices` say how a product is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum, auto
 from itertools import product
 
@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     FloatTF32Type,
     IntegerType,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
 
 from xetl.analysis.affine import divisor, joined_values
 from xetl.analysis.control_flow import yielded
@@ -26,6 +26,7 @@ from xetl.dialects import base, xetile
 from xetl.dialects.upstream import scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.gpu import FuncOp
+from xetl.ir.builder import Builder
 from xetl.worklist import Worklist
 
 from .fragments import Form, matrix_shape
@@ -118,6 +119,7 @@ class Plan:
         self, kernel: FuncOp, kept: Mapping[Operation, Callable[..., object]]
     ) -> None:
         self.kept = kept
+        _split_loads(kernel, kept)
         self.columns: dict[Operation, int] = {}
         self.forms: dict[Operation, str] = {}
         self.transposed: set[Operation] = set()
@@ -156,6 +158,37 @@ class Plan:
                 self.forms[load] = Form.PARTED
                 self.parted |= sums
         self.transposed |= {load, *(u for u, _ in readers)}
+
+
+def _split_loads(kernel: FuncOp, kept: Collection[Operation]) -> None:
+    """Repeat loads, and their transposes, so that all readers of one want one form.
+
+    A message packs or transposes what it loads, and memory is near the second time;
+    lanes take some 200 instructions for a transpose of 16 x 16. So the derivative of
+    attention loads Q once as it is and once transposed.
+    """
+    for op in base.operations_in(kernel, xetile.TileTransposeOp):
+        if isinstance(op.operands[0].owner, xetile.LoadTileOp):
+            _repeat(op)
+    for op in base.operations_in(kernel, xetile.LoadTileOp):
+        if op not in kept and len(op.results) == 1 and not op.tile_type.scattered:
+            _repeat(op)
+
+
+def _repeat(op: Operation) -> None:
+    """Repeat an operation for each form that readers of its result want."""
+    uses: dict[tuple[bool, str | None], list[Use]] = {}
+    for use in op.results[0].uses:
+        reader, is_turned = use.operation, False
+        readers = [(reader, use.index)]
+        if isinstance(reader, (*_PACKING, xetile.TileTransposeOp)):
+            is_turned = isinstance(reader, xetile.TileTransposeOp)
+            readers = list(_readers(reader.results[0]))
+        uses.setdefault((is_turned, _wanted(readers)), []).append(use)
+    for some in list(uses.values())[1:]:
+        copy = Builder.before(op).insert(op.clone())
+        for use in some:
+            use.operation.operands[use.index] = copy
 
 
 def _loaded_again(block: Block, behind: set[Root]) -> Iterator[Operation]:

@@ -7,6 +7,7 @@ the launch for the arrays named in `xegpu.block_arguments`. In a kernel marked
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import NoneAttr
@@ -76,9 +77,18 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
     if divisor % step:
         return None
     view = _array(c, matrix.start.root)
-    if view is None or not _is_aligned(c, view, matrix.start.offset, size):
+    if view is None:
         return None
-    return _described(c, matrix, view)
+    offset, batches = matrix.start.offset, view.strides[:-2]
+    if _is_aligned(offset, batches, size):
+        return _described(c, matrix, view)
+    # Some rows of an array, `X[a:b]`: the launch checks the stride of rows as well.
+    if known(matrix.sizes[0]) == 1 or not _is_aligned(offset, view.strides[:-1], size):
+        return None
+    surface = _described(c, matrix, view)
+    if surface is not None:
+        c.sliced_arguments.add(_argument(matrix))
+    return surface
 
 
 def is_message(c: Converter, surface: Surface) -> bool:
@@ -110,11 +120,15 @@ def _described(c: Converter, matrix: Matrix, array: View) -> Surface | None:
     if not _may_be(matrix, rows, columns, pitch):
         return None
     exists = c.emit.conjunction(first, second if second is not first else None)
-    argument = matrix.start.root
-    assert isinstance(argument, BlockArgument)
-    c.block_arguments.add(argument.index)
+    c.block_arguments.add(_argument(matrix))
     stored = views.stored_type(matrix.element)
     return Surface(matrix.start, stored, rows, columns, pitch, exists)
+
+
+def _argument(matrix: Matrix) -> int:
+    argument = matrix.start.root
+    assert isinstance(argument, BlockArgument)
+    return argument.index
 
 
 def _existing(c: Converter, size: Index) -> tuple[Index, SSAValue | None]:
@@ -158,23 +172,22 @@ def _may_be(matrix: Matrix, rows: Index, columns: Index, pitch: Index) -> bool:
     return why_no_blocks(0, width, height, width) is None
 
 
-def _is_aligned(c: Converter, array: View, offset: Index, size: int) -> bool:
-    """Whether an offset is a multiple of 64 bytes, or of strides of batch dimensions.
+def _is_aligned(offset: Index, strides: Sequence[Index], size: int) -> bool:
+    """Whether an offset is a multiple of 64 bytes, or of some strides.
 
     The launch checks that these strides are multiples of 64 bytes.
     """
     offset = known(offset)
     if isinstance(offset, int):
         return offset * size % BASE_ALIGNMENT == 0
-    leading = [each for each in array.strides[:-2] if isinstance(each, SSAValue)]
-    if offset in leading:
+    if any(offset is each for each in strides):
         return True
     op = offset.owner
     if not isinstance(op, Operation):
         return False
 
     def aligned(value: Index) -> bool:
-        return _is_aligned(c, array, value, size)
+        return _is_aligned(value, strides, size)
 
     if isinstance(op, arith.AddiOp):
         return aligned(op.lhs) and aligned(op.rhs)

@@ -1,0 +1,183 @@
+"""Kernels as users of Triton write them, without maps, keep everything in registers.
+
+What they have in common: more values live at once than one product, or one row.
+"""
+
+import pytest
+
+from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from xetl import xetile
+from xetl.runtime.kernel import Kernel
+from xetl.xetile import constexpr, f32
+from xetl_xegpu.offline.isa import IsaCounts, count, loops
+
+pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
+
+
+def fast(kernel: Kernel, types: str, target: str, **constants: int) -> str:
+    """The assembly of the kernel with block messages, which spills nothing."""
+    text = kernel.ir("asm", types, backend="xegpu", target=target, **constants)
+    found = text.split("\n// ")[0]
+    assert " 0 bytes spilled" in found.splitlines()[0]
+    return found
+
+
+def step(assembly: str) -> IsaCounts:
+    """The largest loop."""
+    return max(loops(assembly), key=lambda each: each.instructions)
+
+
+@xetile.kernel
+def stencil(X, Y, BM: constexpr, BN: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    here = xetile.load_tile(xetile.init_tile(X, [m, n], (BM, BN)))
+    above = xetile.load_tile(xetile.init_tile(X, [m - 1, n], (BM, BN)))
+    below = xetile.load_tile(xetile.init_tile(X, [m + 1, n], (BM, BN)))
+    left = xetile.load_tile(xetile.init_tile(X, [m, n - 1], (BM, BN)))
+    right = xetile.load_tile(xetile.init_tile(X, [m, n + 1], (BM, BN)))
+    y = above + below + left + right - 4.0 * here
+    xetile.store_tile(y, xetile.init_tile(Y, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 208), ("bmg", 148)])
+def test_a_stencil(target: str, most: int) -> None:
+    """Five tiles at once: in one subgroup 6,144 bytes are spilled."""
+    types = "f32[M,N] f32[M,N]"
+    assert count(fast(stencil, types, target, BM=16, BN=64)).instructions <= most
+
+
+@xetile.kernel
+def adamw(P, G, M, V, lr, b1, b2, eps, decay, c1, c2, BLOCK: constexpr):
+    first = xetile.program_id(0) * BLOCK
+    p = xetile.load_tile(xetile.init_tile(P, [first], (BLOCK,)))
+    g = xetile.load_tile(xetile.init_tile(G, [first], (BLOCK,))).to(f32)
+    m = xetile.load_tile(xetile.init_tile(M, [first], (BLOCK,)))
+    v = xetile.load_tile(xetile.init_tile(V, [first], (BLOCK,)))
+    m = b1 * m + (1 - b1) * g
+    v = b2 * v + (1 - b2) * g * g
+    p = p * (1 - lr * decay) - lr * (m / c1) / (xetile.sqrt(v / c2) + eps)
+    xetile.store_tile(p, xetile.init_tile(P, [first], (BLOCK,)))
+    xetile.store_tile(m, xetile.init_tile(M, [first], (BLOCK,)))
+    xetile.store_tile(v, xetile.init_tile(V, [first], (BLOCK,)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+def test_adamw(target: str) -> None:
+    """Four rows at once, of which three are written; 4,608 bytes in one subgroup."""
+    types = "f32[N] bf16[N] f32[N] f32[N]" + " f64" * 7
+    fast(adamw, types, target, BLOCK=1024)
+
+
+@xetile.kernel
+def norm_derivative(DY, X, W, MEAN, RSTD, DX, DW, n, ROWS: constexpr, BLOCK: constexpr):
+    first = xetile.program_id(0) * ROWS
+    w = xetile.load_tile(xetile.init_tile(W, [0], (BLOCK,)))
+    dw = xetile.zeros((BLOCK,), f32)
+    for row in range(first, xetile.minimum(first + ROWS, X.shape[0])):
+        x = xetile.load_tile(xetile.init_tile(X, [row, 0], (BLOCK,)))
+        dy = xetile.load_tile(xetile.init_tile(DY, [row, 0], (BLOCK,)))
+        x, scaled = (x - MEAN[row]) * RSTD[row], w * dy
+        dx = scaled - x * ((x * scaled).sum(0) / n) - scaled.sum(0) / n
+        xetile.store_tile(dx * RSTD[row], xetile.init_tile(DX, [row, 0], (BLOCK,)))
+        dw += dy * x
+    xetile.store_tile(dw, xetile.init_tile(DW, [xetile.program_id(0), 0], (BLOCK,)))
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+def test_the_derivative_of_layer_norm(target: str) -> None:
+    """Sums of columns beside rows; with those of the bias 15,744 bytes before."""
+    matrix = "f32[M,N]"
+    types = f"{matrix} {matrix} f32[N] f32[M] f32[M] {matrix} {matrix} i64"
+    fast(norm_derivative, types, target, ROWS=4, BLOCK=1024)
+
+
+@xetile.kernel
+def gated(X, W1, W2, Y, BM: constexpr, BN: constexpr, BK: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    gate, up = xetile.zeros((BM, BN), f32), xetile.zeros((BM, BN), f32)
+    for k in range(0, X.shape[1], BK):
+        x = xetile.load_tile(xetile.init_tile(X, [m, k], (BM, BK)))
+        gate += x @ xetile.load_tile(xetile.init_tile(W1, [k, n], (BK, BN)))
+        up += x @ xetile.load_tile(xetile.init_tile(W2, [k, n], (BK, BN)))
+    y = gate * xetile.sigmoid(gate) * up
+    xetile.store_tile(y.to(Y.dtype), xetile.init_tile(Y, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 59), ("bmg", 50)])
+def test_two_products_side_by_side(target: str, most: int) -> None:
+    """The sums of both are in registers: 437 instructions a step of 64 dpas before."""
+    types = "bf16[M,K] bf16[K,N] bf16[K,N] f32[M,N]"
+    found = step(fast(gated, types, target, BM=128, BN=128, BK=32))
+    assert found.dpas == 32
+    assert found.instructions <= most
+
+
+@xetile.kernel
+def keys_derivative(
+    Q, K, V, DO, LSE, DELTA, DK, DV, scale, BM: constexpr, BN: constexpr, D: constexpr
+):
+    n = xetile.program_id(0) * BN
+    k = xetile.load_tile(xetile.init_tile(K, [n, 0], (BN, D)))
+    v = xetile.load_tile(xetile.init_tile(V, [n, 0], (BN, D)))
+    dk, dv = xetile.zeros((BN, D), f32), xetile.zeros((BN, D), f32)
+    for m in range(0, Q.shape[0], BM):
+        q = xetile.load_tile(xetile.init_tile(Q, [m, 0], (BM, D)))
+        do = xetile.load_tile(xetile.init_tile(DO, [m, 0], (BM, D)))
+        lse = xetile.load_tile(xetile.init_tile(LSE, [m], (BM,)))
+        delta = xetile.load_tile(xetile.init_tile(DELTA, [m], (BM,)))
+        p = xetile.exp((k @ q.T) * scale - lse[None, :])
+        dv += p.to(Q.dtype) @ do
+        ds = p * (v @ do.T - delta[None, :]) * scale
+        dk += ds.to(Q.dtype) @ q
+    xetile.store_tile(dk, xetile.init_tile(DK, [n, 0], (BN, D)))
+    xetile.store_tile(dv, xetile.init_tile(DV, [n, 0], (BN, D)))
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 443), ("bmg", 406)])
+def test_the_derivative_of_attention(target: str, most: int) -> None:
+    """Q and DO are loaded twice, once transposed: lanes transpose nothing.
+
+    A step of 64 dpas took 4,780 instructions on pvc, and 11,328 bytes were spilled.
+    """
+    types = " ".join([*["bf16[S,64]"] * 4, *["f32[S]"] * 2, *["f32[S,64]"] * 2, "f64"])
+    found = step(fast(keys_derivative, types, target, BM=32, BN=64, D=64))
+    assert found.dpas == 32
+    assert found.instructions <= most
+
+
+@xetile.kernel
+def add(X, Y, Z, BLOCK: constexpr):
+    first = xetile.program_id(0) * BLOCK
+    x = xetile.load_tile(xetile.init_tile(X, [first], (BLOCK,)))
+    y = xetile.load_tile(xetile.init_tile(Y, [first], (BLOCK,)))
+    xetile.store_tile(x + y, xetile.init_tile(Z, [first], (BLOCK,)))
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 460), ("bmg", 204)])
+def test_a_row_for_each_program(target: str, most: int) -> None:
+    """Of two subgroups; one, with a payload for each message, took 2,079 on pvc."""
+    assembly = fast(add, "f32[N] f32[N] f32[N]", target, BLOCK=1024)
+    assert count(assembly).instructions <= most
+
+
+@xetile.kernel
+def grouped(X, FIRST, W, Y, BM: constexpr, BN: constexpr, BK: constexpr):
+    group, n = xetile.program_id(0), xetile.program_id(1) * BN
+    first, end = FIRST[group], FIRST[group + 1]
+    x, y, w = X[first:end], Y[first:end], W[group]
+    for m in range(0, end - first, BM):
+        acc = xetile.zeros((BM, BN), f32)
+        for k in range(0, X.shape[1], BK):
+            a = xetile.load_tile(xetile.init_tile(x, [m, k], (BM, BK)))
+            acc += a @ xetile.load_tile(xetile.init_tile(w, [k, n], (BK, BN)))
+        xetile.store_tile(acc, xetile.init_tile(y, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 53), ("bmg", 50)])
+def test_a_product_for_each_group_of_rows(target: str, most: int) -> None:
+    """Messages move the rows of a group: 1,093 instructions a step by lanes on pvc."""
+    types = "bf16[M,K] i32[G] bf16[G,K,N] f32[M,N]"
+    assembly = fast(grouped, types, target, BM=64, BN=128, BK=32)
+    assert count(assembly).block_stores == 16
+    assert step(assembly).instructions <= most
