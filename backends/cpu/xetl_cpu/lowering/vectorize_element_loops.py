@@ -126,11 +126,12 @@ def _has_rows_inside(loop: scf.ForOp, target: Target) -> bool:
 
 def _lanes(loop: scf.ForOp, vector_bytes: int) -> int | None:
     """Return how many elements of all types a vector holds; None for other loops."""
+    are_numbers = all(is_number(each.type) for each in loop.init_args)
+    if constant_index(loop.step) != 1 or not are_numbers:
+        return None
     ops = [*loop.body.walk()]
     stores = [op for op in ops if isinstance(op, memref.StoreOp)]
-    are_numbers = all(is_number(each.type) for each in loop.init_args)
-    is_idle = not (stores or loop.init_args)
-    if constant_index(loop.step) != 1 or is_idle or not are_numbers:
+    if not (stores or loop.init_args):
         return None
     types = [each.type for op in ops for each in op.results]
     types += [memref_type(op.memref).element_type for op in stores]

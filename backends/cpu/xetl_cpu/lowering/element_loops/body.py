@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType, VectorType, i1
@@ -227,9 +228,7 @@ class Body:
                 apart = place.insert(vector.BroadcastOp(stride, lanes.type))
                 lanes = self.build.insert(arith.MuliOp(lanes, apart))
             offsets.append(lanes)
-        total = offsets[0]
-        for each in offsets[1:]:
-            total = self.build.insert(arith.AddiOp(total, each))
+        total = self.build.index(reduce(self.build.plus, offsets))
         if mask is None:
             mask = self.outside.constant(1, row_type(i1, self.lanes))
         rest = self.outside.constant(0, type_)
