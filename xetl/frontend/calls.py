@@ -358,7 +358,12 @@ def _is_pure(callee: types.Value) -> bool:
 def _call_pure(
     ctx: Context, callee: Callable[..., Any], given: Given, node: ast.Call
 ) -> types.Value:
-    for arg in [*given.positional, *given.keywords.values()]:
+    args = [*given.positional, *given.keywords.values()]
+    name = _OF_NUMBERS.get(callee.__name__, callee.__name__)
+    is_operation = callee.__module__ == math.__name__ and name in ops.__all__
+    if is_operation and any(isinstance(arg.value, types.Scalar) for arg in args):
+        return _call_of_numbers(ctx, name, callee, given, node)
+    for arg in args:
         if not types.is_constant(arg.value):
             raise _host_function(ctx, callee, node)
         check_readable(ctx, arg)
@@ -378,6 +383,27 @@ def _call_pure(
         raise ctx.error(
             "X0307", f"`{callee.__name__}` failed: {problem}", node
         ) from None
+
+
+_OF_NUMBERS = {"fabs": "abs"}
+"""Functions of Python's math that are operations of another name."""
+
+_ROUNDED = (math.floor, math.ceil, math.trunc)
+"""Functions whose results are ints, as those of the operations are not."""
+
+
+def _call_of_numbers(
+    ctx: Context,
+    name: str,
+    callee: Callable[..., Any],
+    given: Given,
+    node: ast.Call,
+) -> types.Value:
+    """Compile ``math.sqrt(x)`` of a run-time number as ``xetile.sqrt(x)``."""
+    value = call_operation(ctx, name, getattr(ops, name), given, node)
+    if callee not in _ROUNDED:
+        return value
+    return BUILTINS[int](ctx, Given([Arg(value, node)], {}), node)
 
 
 def _not_callable(ctx: Context, callee: types.Value, node: ast.Call) -> CompileError:

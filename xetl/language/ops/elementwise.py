@@ -235,15 +235,15 @@ def umulhi(x: Operand, y: Operand) -> Vector:
 
 
 @composite
-def isnan(x: Vector) -> Vector:
-    """Whether each number is NaN: a mask."""
-    return x != x
+def isnan(x: V) -> V:
+    """Whether each number is NaN: a mask, or of one number a bool."""
+    return x != x  # pyright: ignore[reportReturnType]
 
 
 @composite
-def isinf(x: Vector) -> Vector:
-    """Whether each number is infinite: a mask; False for integers."""
-    return abs(x) == inf
+def isinf(x: V) -> V:
+    """Whether each number is infinite: as for `isnan`; False for integers."""
+    return abs(x) == inf  # pyright: ignore[reportReturnType]
 
 
 @operation
