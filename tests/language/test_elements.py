@@ -377,3 +377,26 @@ def test_slices_of_arrays(first: int, last: int, a: int, b: int, backend: str) -
     rest = x[a:b][1:]
     assert z[2, 1, 3] == (rest[0, 2] if len(rest) else 0)
     assert np.count_nonzero(z) == (z[2, 1, 3] != 0)
+
+
+@xetile.function
+def next_place(Next):
+    place = Next[0]
+    Next[0] = place + 1
+    return place
+
+
+@xetile.kernel(grid=1)
+def adds_to_places(Next, Y):
+    for _ in range(3):
+        Y[next_place(Next), 0] += 2.0
+        Y[next_place(Next)][1] += 3.0
+
+
+@ALL
+def test_places_that_are_added_to_are_computed_once(backend: str) -> None:
+    """As Python does: `Y[f()] += v` calls `f` once."""
+    following, y = np.zeros(1, np.int32), np.ones((7, 2), np.float32)
+    adds_to_places(following, y, backend=backend)
+    assert following == 6
+    assert y.tolist() == [[3, 1], [1, 4], [3, 1], [1, 4], [3, 1], [1, 4], [1, 1]]

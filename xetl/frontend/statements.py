@@ -29,7 +29,12 @@ from xetl.frontend.context import (
     unsupported,
 )
 from xetl.frontend.exits import reach, remap
-from xetl.frontend.expressions import argument, binary_operation, evaluate_defaults
+from xetl.frontend.expressions import (
+    argument,
+    binary_operation,
+    evaluate_defaults,
+    expression,
+)
 from xetl.frontend.limits import check_count
 from xetl.imports import late
 from xetl.language.operation import constexpr, function
@@ -286,12 +291,43 @@ def _augmented(ctx: Context, node: ast.AugAssign) -> None:
     if isinstance(target, ast.Name):
         read: ast.expr = ast.Name(target.id, ast.Load())
     elif isinstance(target, ast.Subscript):
+        target = _evaluated(ctx, target)
         read = ast.Subscript(target.value, target.slice, ast.Load())
     else:
         assign(ctx, target, None, node)
         return
     left = Arg(ctx.evaluate(ast.copy_location(read, target)), target)
-    assign(ctx, node.target, binary_operation(ctx, node.op, left, node.value), node)
+    assign(ctx, target, binary_operation(ctx, node.op, left, node.value), node)
+
+
+class _Known(ast.expr):
+    """An expression that is evaluated already."""
+
+    known: types.Value
+
+
+@expression(_Known)
+def _known(ctx: Context, node: _Known) -> types.Value:
+    return node.known
+
+
+def _evaluated(ctx: Context, target: ast.Subscript) -> ast.Subscript:
+    """Evaluate the array and the indices of ``X[i] += v`` once, as Python does."""
+
+    def once(part: ast.expr) -> ast.expr:
+        if isinstance(part, ast.Slice | ast.Constant):
+            return part
+        known = _Known()
+        known.known = ctx.evaluate(part)
+        return ast.copy_location(known, part)
+
+    array, index = once(target.value), target.slice
+    if isinstance(index, ast.Tuple):
+        items = [once(item) for item in index.elts]
+        index = ast.copy_location(ast.Tuple(items, ast.Load()), index)
+    else:
+        index = once(index)
+    return ast.copy_location(ast.Subscript(array, index, ast.Store()), target)
 
 
 @statement(ast.For)
