@@ -243,8 +243,12 @@ UNSIGNED_ZERO = ("nsz",)
 def _minmax(name: str) -> Emit:
     def emit(em: Emitter, op: Operation) -> None:
         type_ = op.results[0].type
+        left, right = em.all(op.operands)
+        if isinstance(op.operands[0].owner, type(op)):
+            # Whether the left one is NaN is tested, on x86: a chain would wait for it.
+            left, right = right, left
         compute = partial(extreme, em, name, type_)
-        em.set(op.results[0], in_f32(em, type_, compute, *em.all(op.operands)))
+        em.set(op.results[0], in_f32(em, type_, compute, left, right))
 
     return emit
 

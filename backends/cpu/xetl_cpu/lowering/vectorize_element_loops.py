@@ -49,7 +49,6 @@ from xetl.analysis.affine import constant_distance, is_defined_outside
 from xetl.analysis.control_flow import yielded
 from xetl.analysis.folds import fold_kind
 from xetl.analysis.memory import roots_of
-from xetl.codegen.arith import ROUNDED
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import (
     Index,
@@ -64,7 +63,7 @@ from xetl.dialects.reduction_kinds import identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Builder, Pass, move_before
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.lowering.element_loops.body import Body, RefusedError
+from xetl_cpu.lowering.element_loops.body import Body, RefusedError, round_each
 from xetl_cpu.lowering.element_loops.bounds import iterations_inside, least_value
 from xetl_cpu.lowering.tiles import may_alias
 from xetl_cpu.targets import Target, find_target
@@ -72,7 +71,6 @@ from xetl_cpu.targets import Target, find_target
 BY_ELEMENTS = "xetl.by_elements"
 """Marks the loop over the elements of a vector: it is short."""
 
-_FUSED = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
 _INT_CASTS = (arith.IndexCastOp, arith.IndexCastuiOp)
 
 
@@ -205,9 +203,7 @@ class _Vectors(Body):
         old, (first, *carried) = self.loop, self.around.args
         numbers, parts = carried[: len(self.kinds)], carried[len(self.kinds) :]
         ends = [*numbers, *map(self.lanes_of, yielded(old.body.block))]
-        for each in chain(old.body.walk(), self.block.walk()):
-            if isinstance(each, _FUSED):
-                each.attributes[ROUNDED] = UnitAttr()
+        round_each(chain(old.body.walk(), self.block.walk()))
         old.attributes[BY_ELEMENTS] = UnitAttr()
         upper, step = old.upper_bound, self.outside.index(self.lanes)
         inits = [*old.init_args, *map(self._identity, self.kinds, self.types)]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import IndexType, VectorType, i1
+from xdsl.dialects.builtin import IndexType, UnitAttr, VectorType, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.analysis.control_flow import conditions_of, yielded
 from xetl.analysis.memory import is_pure
+from xetl.codegen.arith import ROUNDED
 from xetl.codegen.memref import static_strides
 from xetl.codegen.types import is_narrow_float
 from xetl.dialects.base import constant_index, is_number, memref_type, row_type
@@ -29,6 +31,16 @@ _MOST_APART = 4
 """Elements farther apart are loaded one by one."""
 _CONTROL = (scf.IfOp, scf.ForOp, scf.YieldOp)
 _CASTS = (arith.ExtfOp, arith.TruncfOp, arith.BitcastOp, arith.SelectOp)
+
+
+_FUSED = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
+
+
+def round_each(ops: Iterable[Operation]) -> None:
+    """Let no later pass fuse products and sums: copies of a loop compute the same."""
+    for op in ops:
+        if isinstance(op, _FUSED):
+            op.attributes[ROUNDED] = UnitAttr()
 
 
 class RefusedError(Exception):

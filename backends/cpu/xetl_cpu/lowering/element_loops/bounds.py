@@ -6,11 +6,11 @@ inside, which have bounds of their own, and of what is known before the loop beg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from xetl.analysis.affine import is_defined_outside, is_non_negative
+from xetl.analysis.affine import divisor_of, is_defined_outside, is_non_negative
 from xetl.analysis.control_flow import loop_of_counter
 from xetl.dialects.base import Index, constant_index, known
 from xetl.dialects.upstream import arith, scf
@@ -46,27 +46,52 @@ def least_value(
     build: Builder,
     value: SSAValue,
     loop: scf.ForOp,
-    counter: Index,
+    counter: Index | None = None,
     is_most: bool = False,
 ) -> Index:
-    """Return the least value of such a sum for a value of the counter, or the most."""
+    """Return the least value of a sum in a loop, or a value that is never less.
+
+    Args:
+        build: inserts in front of the loop.
+        value: a sum as for `is_sum_of_counters`, also of remainders and extremes.
+        loop: the loop.
+        counter: its counter, if the value is wanted for one iteration.
+        is_most: whether the largest value is wanted instead.
+    """
     if is_known_before(value, loop):
         return known(value)
 
     def least(each: SSAValue, is_turned: bool = False) -> Index:
         return least_value(build, each, loop, counter, is_most != is_turned)
 
-    inner, op = loop_of_counter(value), value.owner
-    if inner is loop:
+    inner, op, by = loop_of_counter(value), value.owner, divisor_of(value)
+    if inner is loop and counter is not None:
         return counter
+    if inner is not None and is_most:
+        return _last(build, inner, loop, least(inner.upper_bound))
     if inner is not None:
-        last = build.minus(known(inner.upper_bound), 1)
-        return last if is_most else known(inner.lower_bound)
+        return least(inner.lower_bound)
+    if by is not None:
+        edge = build.minus(least(by), 1 if is_most else -1)
+        return (build.maximum if is_most else build.minimum)(edge, 0)
+    assert isinstance(op, Operation)
+    return _of_operation(build, op, least, is_most)
+
+
+def _of_operation(
+    build: Builder, op: Operation, least: Callable[..., Index], is_most: bool
+) -> Index:
+    """Return the extreme of a result, from those of the operands."""
     match op:
         case arith.AddiOp():
             return build.plus(least(op.lhs), least(op.rhs))
         case arith.SubiOp():
             return build.minus(least(op.lhs), least(op.rhs, is_turned=True))
+        case arith.SelectOp():
+            choose = build.maximum if is_most else build.minimum
+            return choose(*map(least, op.operands[1:]))
+        case arith.MinsiOp():
+            return build.minimum(least(op.lhs), least(op.rhs))
         case _:
             assert isinstance(op, arith.MuliOp)
             number, other = constant_index(op.lhs), op.rhs
@@ -74,6 +99,23 @@ def least_value(
                 number, other = constant_index(op.rhs), op.lhs
             assert number is not None
             return build.times(least(other, is_turned=number < 0), number)
+
+
+def _last(build: Builder, inner: scf.ForOp, loop: scf.ForOp, end: Index) -> Index:
+    """Return the last value of a counter, or one that is never less.
+
+    Args:
+        build: inserts in front of the loop.
+        inner: the loop whose counter it is.
+        loop: the loop around it, or the same.
+        end: the most that the upper bound is.
+    """
+    step, first = constant_index(inner.step), inner.lower_bound
+    last = build.minus(end, 1)
+    if step == 1 or step is None or not is_known_before(first, loop):
+        return last
+    distance = build.maximum(build.minus(last, known(first)), 0)
+    return build.plus(known(first), build.times(build.divided(distance, step), step))
 
 
 def iterations_inside(
