@@ -77,11 +77,11 @@ def test_load_gives_one_vector_a_length_and_blocks_of_rank_4() -> None:
 
 def test_reduce_pack_and_maps() -> None:
     (v,) = values(VectorType(f32, [64, 32]))
-    assert TileReduceOp("addf", v, [1]).result.type == VectorType(f32, [64, 1])
+    assert TileReduceOp(v, "addf", [1]).result.type == VectorType(f32, [64, 1])
     assert TilePackOp(v, [16, 16]).result.type == VectorType(f32, [4, 2, 16, 16])
     wg_map = WgMapAttr((8, 4), (32, 64))
     assert (wg_map.sg_layout, wg_map.sg_data) == ((8, 4), (32, 64))
-    op = TileReduceOp("add", v, [1], attributes={"map": wg_map}, location=HERE)
+    op = TileReduceOp(v, "add", [1], attributes={"map": wg_map}, location=HERE)
     assert op.wg_map == wg_map
     assert op.location == HERE
 

@@ -59,6 +59,13 @@ def shape_of(type_: Attribute) -> tuple[int, ...]:
     return ()
 
 
+def reshaped(type_: Attribute, shape: Sequence[int]) -> builtin.VectorType[Attribute]:
+    """Return a vector's type with another shape. Raise a TypeError for other types."""
+    if not is_vector(type_):
+        raise TypeError(f"expected a vector, found {type_}")
+    return builtin.VectorType(type_.element_type, shape)
+
+
 def with_element(type_: Attribute, element: Attribute) -> Attribute:
     """Return ``type_`` with another element type; a scalar is replaced as a whole."""
     if is_vector(type_):

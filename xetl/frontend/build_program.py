@@ -308,7 +308,7 @@ def _all(ctx: Context, arg: Arg) -> SSAValue:
     """Compute whether a condition is true, for a mask in all lanes."""
     value = arg.value
     if isinstance(value, types.Vector) and value.dtype.is_bool:
-        every = xetile.TileReduceOp("and", value.ssa, [0, 1])
+        every = xetile.TileReduceOp(value.ssa, "and", [0, 1])
         held = types.Vector(ctx.emit(every), (1, 1), value.dtype)
         return extract(ctx, held).ssa
     return runtime(ctx, arithmetic.truth(ctx, arg)).ssa

@@ -279,7 +279,7 @@ def _reduce(call: Call, kind: str, value: Vector, dims: list[int]) -> Vector:
     """Reduce ``dims`` of the user's shape; they remain with extent 1."""
     shape = tuple(1 if d in dims else e for d, e in enumerate(value.shape))
     shift = len(matrix_shape(value.shape)) - len(value.shape)
-    op = xetile.TileReduceOp(kind, value.ssa, [dim + shift for dim in sorted(dims)])
+    op = xetile.TileReduceOp(value.ssa, kind, [dim + shift for dim in sorted(dims)])
     return Vector(call.ctx.emit(mapped(call, op, shape)), shape, value.dtype)
 
 

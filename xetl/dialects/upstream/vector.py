@@ -19,7 +19,7 @@ from ..base import (
     check,
     element_type,
     ints_of,
-    is_vector,
+    reshaped,
     shape_of,
     vector_type,
 )
@@ -101,10 +101,8 @@ class StepOp(XetlOp, name="vector.step", traits=[Pure()]):
 
 
 def _permuted(source: Attribute, permutation: Attribute) -> Attribute:
-    if not is_vector(source):
-        raise TypeError(f"expected a vector, found {source}")
-    shape = source.get_shape()
-    return VectorType(source.element_type, [shape[dim] for dim in ints_of(permutation)])
+    shape = shape_of(source)
+    return reshaped(source, [shape[dim] for dim in ints_of(permutation)])
 
 
 class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
@@ -133,15 +131,13 @@ class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
             )
 
 
-def _part_type(source: VectorType[Attribute], count: int) -> Attribute:
+def _part_type(source: Attribute, count: int) -> Attribute:
     """Return the type at a position of ``count`` indices: an element or a vector."""
-    shape = source.get_shape()[count:]
-    return VectorType(source.element_type, shape) if shape else source.element_type
+    part = reshaped(source, shape_of(source)[count:])
+    return part if part.get_shape() else part.element_type
 
 
 def _part_at(source: Attribute, position: Attribute) -> Attribute:
-    if not is_vector(source):
-        raise TypeError(f"expected a vector, found {source}")
     return _part_type(source, len(ints_of(position)))
 
 

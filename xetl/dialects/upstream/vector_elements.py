@@ -22,7 +22,10 @@ from ..base import (
     element_type,
     int_array,
     ints_of,
+    is_array,
     is_vector,
+    reshaped,
+    shape_of,
     vector_type,
 )
 from ..operation import Common, XetlOp
@@ -79,6 +82,11 @@ def _check_inside(
         raise VerifyException(problem)
 
 
+def _slice(type_: Attribute, sizes: Attribute) -> Attribute:
+    taken = _tuple(sizes) if is_array(sizes) else ()
+    return reshaped(type_, [*taken, *shape_of(type_)[len(taken) :]])
+
+
 class ExtractStridedSliceOp(
     XetlOp, name="vector.extract_strided_slice", traits=[Pure()]
 ):
@@ -88,7 +96,9 @@ class ExtractStridedSliceOp(
     offset_list = irdl.prop_def(builtin.ArrayAttr, prop_name="offsets")
     size_list = irdl.prop_def(builtin.ArrayAttr, prop_name="sizes")
     stride_list = irdl.prop_def(builtin.ArrayAttr, prop_name="strides")
-    result = irdl.result_def(builtin.VectorType)
+    result = irdl.result_def(
+        like("source", "size_list", _slice, base=builtin.VectorType, is_binding=False)
+    )
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -100,15 +110,8 @@ class ExtractStridedSliceOp(
         strides: Sequence[int] | None = None,
         **common: Unpack[Common],
     ) -> None:
-        type_ = vector_type(source)
-        shape = [*sizes, *type_.get_shape()[len(sizes) :]]
-        super().__init__(
-            *(source, builtin.VectorType(type_.element_type, shape)),
-            offset_list=int_array(offsets),
-            size_list=int_array(sizes),
-            stride_list=int_array(strides or [1] * len(sizes)),
-            **common,
-        )
+        lists = map(int_array, (offsets, sizes, strides or [1] * len(sizes)))
+        super().__init__(source, *lists, **common)
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -130,8 +133,7 @@ class ExtractStridedSliceOp(
         check(min(self.strides) > 0, "strides must be positive")
         taken = [step * (n - 1) + 1 for n, step in zip(self.sizes, self.strides)]
         _check_inside(type_, self.offsets, taken)
-        shape = [*self.sizes, *type_.get_shape()[len(self.sizes) :]]
-        expected = builtin.VectorType(type_.element_type, shape)
+        expected = _slice(type_, self.size_list)
         if self.result.type != expected:
             raise VerifyException(f"the slice is {expected}, found {self.result.type}")
 
@@ -174,10 +176,7 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[P
 
 
 def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:
-    if not is_vector(rows):
-        raise TypeError(f"expected a vector, found {rows}")
-    shape = [len(ints_of(mask)), *rows.get_shape()[1:]]
-    return builtin.VectorType(rows.element_type, shape)
+    return reshaped(rows, [len(ints_of(mask)), *shape_of(rows)[1:]])
 
 
 class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
@@ -215,7 +214,7 @@ def _with_last(type_: Attribute, times: int, by: int) -> builtin.VectorType[Attr
     if not is_vector(type_) or not type_.get_shape():
         raise TypeError(f"expected a vector with a dimension, found {type_}")
     *outer, last = type_.get_shape()
-    return builtin.VectorType(type_.element_type, [*outer, last * times // by])
+    return reshaped(type_, [*outer, last * times // by])
 
 
 def _doubled(type_: Attribute) -> Attribute:
@@ -227,10 +226,7 @@ def _halves(type_: Attribute) -> list[Attribute]:
 
 
 def _product_type(left: Attribute, right: Attribute) -> builtin.VectorType[Attribute]:
-    if not is_vector(left):
-        raise TypeError(f"expected a vector, found {left}")
-    columns = right.get_shape() if is_vector(right) else ()
-    return builtin.VectorType(left.element_type, [*left.get_shape(), *columns])
+    return reshaped(left, [*shape_of(left), *shape_of(right)])
 
 
 def _elements(type_: Attribute) -> list[Attribute]:

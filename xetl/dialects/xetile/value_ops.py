@@ -21,7 +21,7 @@ from ..base import Value, check, ints_of, type_of, vector_type
 from ..operation import Common, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits
 from ..traits import Reduces, Repeats, Scans, Transposes
-from ..type_rules import like, like_all
+from ..type_rules import Function, like, like_all
 from ..upstream.elementwise import is_float
 from . import verifiers as verify
 from .attributes import LayoutAttr, WgMapAttr, WorkgroupMap, wg_map_of
@@ -31,6 +31,13 @@ _TO_RESULT = (
     "custom<OptionalConversion>(type(operands), type(results))"
 )
 _MAP = irdl.BaseAttr(WgMapAttr) | irdl.BaseAttr(LayoutAttr)
+
+
+def _result(*rule: str | Function) -> Any:
+    """Infer the type of a result from the source; ``verify_`` says what is wrong."""
+    return irdl.result_def(
+        like("source", *rule, base=builtin.VectorType, is_binding=False)
+    )
 
 
 class ValueOp(XetlOp, traits=[Pure()]):
@@ -134,10 +141,7 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose", traits=[Transposes(
     """
 
     permutation = irdl.prop_def(builtin.DenseArrayBase)
-    # Not binding: `verify_` says whether the permutation or the shape is wrong.
-    result = irdl.result_def(
-        like("source", verify.transposed, base=builtin.VectorType, is_binding=False)
-    )
+    result = _result(verify.transposed)
 
     assembly_format = "custom<DimsBehindComma>($source, $permutation) " + _TO_RESULT
 
@@ -165,29 +169,12 @@ class TileReduceOp(
     kind = irdl.prop_def(builtin.StringAttr)
     reduction_dims = irdl.prop_def(builtin.DenseArrayBase)
     reduction_size = irdl.opt_prop_def(builtin.IntegerAttr)
+    result = _result("reduction_dims", "reduction_size", verify.reduced)
 
     assembly_format = (
         "custom<KindAndComma>($kind) custom<Dims>($source, $reduction_dims) "
         + _TO_RESULT
     )
-
-    def __init__(
-        self,
-        kind: str,
-        source: Value,
-        dims: Sequence[int],
-        reduction_size: int | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        type_ = vector_type(source)
-        shape = verify.reduced_shape(type_.get_shape(), dims, reduction_size)
-        super().__init__(
-            *(source, builtin.VectorType(type_.element_type, shape)),
-            kind=kind,
-            reduction_dims=dims,
-            reduction_size=reduction_size,
-            **common,
-        )
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -195,14 +182,9 @@ class TileReduceOp(
         return ints_of(self.reduction_dims)
 
     def verify_(self) -> None:
-        size = self.reduction_size
-        verify.reduce(
-            self.kind.data,
-            self.source_type,
-            self.result.type,
-            self.dims,
-            None if size is None else size.value.data,
-        )
+        size = None if self.reduction_size is None else self.reduction_size.value.data
+        types = self.source_type, self.result.type
+        verify.reduce(self.kind.data, *types, self.dims, size)
         self.verify_maps()
 
 
@@ -394,13 +376,7 @@ class TilePackOp(_BlocksOp, name="xetile.tile_pack"):
     Source: RFC, "Internal Operations to support gradual lowering".
     """
 
-    def __init__(
-        self, source: Value, inner_blocks: Sequence[int], **common: Unpack[Common]
-    ) -> None:
-        type_ = vector_type(source)
-        shape = verify.packed_shape(type_.get_shape(), inner_blocks)
-        result = builtin.VectorType(type_.element_type, shape)
-        super().__init__(source, result, blocks=inner_blocks, **common)
+    result = _result("blocks", verify.packed)
 
     def verify_(self) -> None:
         verify.pack(self.source_type, self.result.type, self.inner_blocks)
@@ -409,14 +385,7 @@ class TilePackOp(_BlocksOp, name="xetile.tile_pack"):
 class TileUnpackOp(_BlocksOp, name="xetile.tile_unpack"):
     """(h/b0, w/b1, b0, b1) to (h, w).  Source: RFC, as tile_pack."""
 
-    def __init__(
-        self, source: Value, inner_blocks: Sequence[int], **common: Unpack[Common]
-    ) -> None:
-        type_ = vector_type(source)
-        rows, columns, *_ = type_.get_shape()
-        shape = [rows * inner_blocks[0], columns * inner_blocks[1]]
-        result = builtin.VectorType(type_.element_type, shape)
-        super().__init__(source, result, blocks=inner_blocks, **common)
+    result = _result("blocks", verify.unpacked)
 
     def verify_(self) -> None:
         verify.pack(self.result.type, self.source_type, self.inner_blocks)

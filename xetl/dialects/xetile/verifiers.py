@@ -8,7 +8,17 @@ from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Index, check, constant_index, integer_width, is_memref, is_vector
+from ..base import (
+    Index,
+    check,
+    constant_index,
+    integer_width,
+    ints_of,
+    is_memref,
+    is_vector,
+    reshaped,
+    shape_of,
+)
 from ..memref_layout import has_static_layout, memory_space_of, strides_of
 from ..reduction_kinds import kind_fits, normalize_kind
 from ..upstream.elementwise import is_float
@@ -39,7 +49,7 @@ def mma_result(a: Vector, b: Vector) -> Vector:
         problem = f"the left side has {columns} columns, the right side {rows} rows"
         raise VerifyException(problem)
     shape = [extent for pair in zip(left[0::2], right[1::2]) for extent in pair]
-    return builtin.VectorType(a.element_type, shape)
+    return reshaped(a, shape)
 
 
 def mma(
@@ -70,11 +80,8 @@ def transposed_axes(rank: int) -> tuple[int, ...]:
 
 def transposed(type_: Attribute) -> Attribute:
     """Return the type of a transposed vector."""
-    if not is_vector(type_):
-        raise TypeError(f"expected a vector, found {type_}")
-    shape = type_.get_shape()
-    axes = transposed_axes(len(shape))
-    return builtin.VectorType(type_.element_type, [shape[axis] for axis in axes])
+    shape = shape_of(type_)
+    return reshaped(type_, [shape[axis] for axis in transposed_axes(len(shape))])
 
 
 def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> None:
@@ -110,6 +117,12 @@ def reduced_shape(
     return [left[i] if i in dims else extent for i, extent in enumerate(shape)]
 
 
+def reduced(type_: Attribute, dims: Attribute, size: Attribute | None) -> Attribute:
+    """Return the type of a reduced vector; see `reduced_shape`."""
+    extent = size.value.data if isinstance(size, builtin.IntegerAttr) else None
+    return reshaped(type_, reduced_shape(shape_of(type_), ints_of(dims), extent))
+
+
 def reduce(
     kind: str, source: Vector, result: Vector, dims: Sequence[int], size: int | None
 ) -> None:
@@ -126,7 +139,7 @@ def reduce(
         raise VerifyException(
             f"reduction_size {size} does not divide the reduced extent of {source}"
         )
-    expected = builtin.VectorType(source.element_type, reduced_shape(shape, dims, size))
+    expected = reshaped(source, reduced_shape(shape, dims, size))
     check(
         result == expected,
         "reducing dimensions {} of {} gives {}: a reduced dimension "
@@ -161,6 +174,16 @@ def packed_shape(shape: Sequence[int], blocks: Sequence[int]) -> list[int]:
     return [shape[0] // blocks[0], shape[1] // blocks[1], *blocks]
 
 
+def packed(type_: Attribute, blocks: Attribute) -> Attribute:
+    """Return the type of a matrix in blocks."""
+    return reshaped(type_, packed_shape(shape_of(type_), ints_of(blocks)))
+
+
+def unpacked(type_: Attribute, blocks: Attribute) -> Attribute:
+    """Return the type of a matrix that was in blocks."""
+    return reshaped(type_, [n * b for n, b in zip(shape_of(type_), ints_of(blocks))])
+
+
 def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
     """Check that ``blocked`` is the type of ``flat`` in blocks."""
     shape = flat.get_shape()
@@ -168,7 +191,7 @@ def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
     check(len(shape) == 2 and len(blocks) == 2, text, flat, list(blocks))
     fits = all(b > 0 and extent % b == 0 for extent, b in zip(shape, blocks))
     check(fits, "inner_blocks {} do not divide {}", list(blocks), list(shape))
-    expected = builtin.VectorType(flat.element_type, packed_shape(shape, blocks))
+    expected = reshaped(flat, packed_shape(shape, blocks))
     check(blocked == expected, "{} in blocks is {}, found {}", flat, expected, blocked)
 
 

@@ -238,7 +238,7 @@ def reduce_across(
     wanted = Layout(target.sg_layout, tuple(data), order=target.order)
     running = element_type(own[0].type)
     fetched = convert_layout(team, own, extents, running, layout, wanted)
-    reduced = [team.insert(TileReduceOp(kind, part, dims)) for part in fetched]
+    reduced = [team.insert(TileReduceOp(part, kind, dims)) for part in fetched]
     return [team.narrowed(part, element) for part in reduced]
 
 
@@ -269,7 +269,7 @@ def _combined(
         groups.setdefault(left, []).append(team.widened(part, wide))
     # Parts have one shape: combine them element by element, then reduce once.
     joined = [combine(team, kind, group) for group in groups.values()]
-    return [team.insert(TileReduceOp(kind, part, dims)) for part in joined]
+    return [team.insert(TileReduceOp(part, kind, dims)) for part in joined]
 
 
 def combine(team: Subgroups, kind: str, values: Values) -> SSAValue:

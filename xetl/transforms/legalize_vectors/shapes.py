@@ -160,21 +160,21 @@ def reduced(b: Builder, value: SSAValue, kind: str, dims: Sequence[int]) -> SSAV
     if not gone:
         return as_matrix(b, value)
     if rest == 1:
-        return b.insert(TileReduceOp(kind, as_matrix(b, value), [0, 1]))
+        return b.insert(TileReduceOp(as_matrix(b, value), kind, [0, 1]))
     end = len(shape)
     while end - 1 in gone or shape[end - 1] == 1:
         end -= 1
     outer = [dim for dim in gone if dim < end]
     if not outer:
         matrix = cast(b, value, (rest, prod(shape) // rest))
-        return b.insert(TileReduceOp(kind, matrix, [1]))
+        return b.insert(TileReduceOp(matrix, kind, [1]))
     inner = prod(shape[dim] for dim in gone if dim > end - 1)
     sums = sums_run_in(kind, element) if inner > 1 else element
     value = b.widened(value, sums)  # one rounding, whatever the number of steps
     kept = [dim for dim in range(len(shape)) if dim not in outer]
     value = _over_leading(b, permuted(b, value, [*outer, *kept]), kind, len(outer))
     if inner > 1:
-        value = b.insert(TileReduceOp(kind, cast(b, value, (rest, inner)), [1]))
+        value = b.insert(TileReduceOp(cast(b, value, (rest, inner)), kind, [1]))
     return b.narrowed(value, element)
 
 
@@ -184,7 +184,7 @@ def _over_leading(b: Builder, value: SSAValue, kind: str, count: int) -> SSAValu
     depth, columns = prod(shape[:count]), shape[-1]
     rows = prod(shape) // depth // columns
     if rows == 1:
-        return b.insert(TileReduceOp(kind, cast(b, value, (depth, columns)), [0]))
+        return b.insert(TileReduceOp(cast(b, value, (depth, columns)), kind, [0]))
     start = b.constant(identity_of(kind, element), VectorType(element, [rows, columns]))
     whole = cast(b, value, (depth, rows, columns))
     return b.insert(vector.MultiReductionOp(whole, start, kind, LEADING))

@@ -44,7 +44,7 @@ def _multi_reduction(w: Builder, op: vector.MultiReductionOp) -> Values:
     """Reduce over the first dimension: each matrix becomes a row."""
     count, rows, columns = vector_type(op.source).get_shape()
     matrix = cast(w, op.source, (count, rows * columns))
-    found = w.insert(TileReduceOp(op.kind.kind, matrix, [0]))
+    found = w.insert(TileReduceOp(matrix, op.kind.kind, [0]))
     return [cast(w, found, (rows, columns))]
 
 
