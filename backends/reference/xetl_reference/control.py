@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -120,20 +121,14 @@ def _parallel(plan: Plan, op: Any) -> Step:
         made.append(_branch(plan, region, [plan.slot(result)]))
     steps = [*plan.steps(block), *made]
 
-    def nest(frame: Frame, ranges: list[range]) -> None:
-        if not ranges:
-            for step in steps:
-                step(frame)
-            return
-        slot = counters[len(ranges) - 1]
-        for number in ranges[-1]:
-            frame[slot] = number
-            nest(frame, ranges[:-1])
-
     def run(frame: Frame) -> None:
         enter(frame)
         values = zip(*([frame[slot] for slot in slots] for slots in bounds))
-        nest(frame, [range(*bound) for bound in values])
+        for numbers in product(*[range(*bound) for bound in values][::-1]):
+            for slot, number in zip(counters, reversed(numbers)):
+                frame[slot] = number
+            for step in steps:
+                step(frame)
 
     return run
 

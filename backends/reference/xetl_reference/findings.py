@@ -53,6 +53,14 @@ class Who(NamedTuple):
         return f"subgroup {self.subgroup} of program {self.program}"
 
 
+def found(
+    op: Any, text: str, code: str, program: tuple[int, int, int], **parts: Any
+) -> CheckError:
+    """Return an error at an operation of a program; see `CheckError` for ``parts``."""
+    parts.setdefault("programs", (program,))
+    return at_operation(CheckError(text, code=code, **parts), op)
+
+
 class Touch(NamedTuple):
     """An access of an operation to an element."""
 
@@ -98,9 +106,11 @@ def outside_base(
         index = tuple(at for at, _ in dims)
         where = f"{shown}, whose dimension {wrong[0]} has size {dims[wrong[0]][1]}"
     said = index if wrong else index[0]
-    error = CheckError(
+    return found(
+        op,
         f"{_plain(op)} uses index {said} of {where}",
-        code="X0821",
+        "X0821",
+        who.program,
         label=f"element {lane[-1] if lane[0] == 0 else lane} of the tile",
         notes=[f"in {who}"],
         help="mask these elements off, as in `load_gather(init_tile(X, [i]), mask)` or"
@@ -108,9 +118,7 @@ def outside_base(
         " written",
         array=name,
         index=index,
-        programs=(who.program,),
     )
-    return at_operation(error, op)
 
 
 def dim_of(op: Any) -> int:
@@ -131,28 +139,23 @@ def marked(op: Any) -> Callable[..., CheckError] | None:
 def _bad_index(
     op: Any, name: str, dim: int, who: Who, index: int, size: int
 ) -> CheckError:
-    error = CheckError(
+    return found(
+        op,
         f"index {index} is outside of `{name}`, whose dimension {dim} has size {size}",
-        code="X0821",
+        "X0821",
+        who.program,
         label="selects nothing: loads give padding, stores do nothing",
         notes=[f"in {who}"],
         help="negative indices do not wrap" if index < 0 else None,
         array=name,
         index=(index,),
-        programs=(who.program,),
     )
-    return at_operation(error, op)
 
 
 def _bad_step(op: Any, who: Who, step: int, _: int) -> CheckError:
-    error = CheckError(
-        f"the step of this `range` is {step}, so the loop runs no times",
-        code="X0821",
-        notes=[f"in {who}"],
-        help="a step that is known only at run time must be positive",
-        programs=(who.program,),
-    )
-    return at_operation(error, op)
+    text = f"the step of this `range` is {step}, so the loop runs no times"
+    help_ = "a step that is known only at run time must be positive"
+    return found(op, text, "X0821", who.program, notes=[f"in {who}"], help=help_)
 
 
 # uninit -----------------------------------------------------------------------------
@@ -161,17 +164,17 @@ def _bad_step(op: Any, who: Who, step: int, _: int) -> CheckError:
 def unwritten(op: Any, shadow: Shadow, offset: int, who: Who) -> CheckError:
     """Return the error that memory is read before it was written."""
     index = shadow.index(offset)
-    error = CheckError(
+    return found(
+        op,
         f"{_plain(op)} reads {_element(shadow, index)} before anything was written"
         " there",
-        code="X0822",
+        "X0822",
+        who.program,
         notes=[f"in {who}"],
         help="shared memory starts without values: store to it first",
         array=shadow.name,
         index=index,
-        programs=(who.program,),
     )
-    return at_operation(error, op)
 
 
 # race -------------------------------------------------------------------------------
@@ -187,10 +190,12 @@ def race(now: Touch, before: Touch, shadow: Shadow, offset: int) -> CheckError:
             "programs run in any order: give each its own elements, or use"
             " xetile.atomic_rmw_tile"
         )
-    error = CheckError(
+    return found(
+        now.op,
         f"{_element(shadow, index)} is {now.kind} by {now.who}, and was"
         f" {before.kind} by {before.who}",
-        code="X0823",
+        "X0823",
+        now.who.program,
         label=f"{now.kind} here",
         notes=[f"{before.kind} at line {line_of(before.op)} by {before.who}"],
         help=advice,
@@ -198,4 +203,3 @@ def race(now: Touch, before: Touch, shadow: Shadow, offset: int) -> CheckError:
         index=index,
         programs=(before.who.program, now.who.program),
     )
-    return at_operation(error, now.op)

@@ -121,9 +121,14 @@ def round_to_odd(values: Array) -> Array:
     Source: Boldo and Melquiond, "When double rounding is odd".
     """
     near = np.asarray(values.astype(F32))
-    error = values - near.astype(F64)
-    wrong = (error != 0) & np.isfinite(near) & (near.view(np.int32) & 1 == 0)
-    away = np.where(error > 0, np.inf, -np.inf).astype(F32)
+    return _odd(near, values - near.astype(F64))
+
+
+def _odd(near: Array, error: Array) -> Array:
+    """Return rounded numbers with an odd last bit where ``error`` was lost."""
+    is_even = near.view(f"i{near.dtype.itemsize}") & 1 == 0
+    away = np.copysign(np.inf, error).astype(near.dtype)
+    wrong = (error != 0) & np.isfinite(error) & is_even
     return np.where(wrong, np.nextafter(near, away), near)
 
 
@@ -174,11 +179,7 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
         return np.where(np.isfinite(correction), total + correction, total)
     product = a.astype(F64) * b.astype(F64)  # exact: 48 bits at most
     total = product + c.astype(F64)
-    error = _sum_error(product, c.astype(F64), total)
-    bits = np.asarray(total).view(np.int64)
-    wrong = (error != 0) & np.isfinite(error) & (bits & 1 == 0)
-    away = np.where(error > 0, np.inf, -np.inf)
-    odd = np.where(wrong, np.nextafter(total, away), total)
+    odd = _odd(np.asarray(total), _sum_error(product, c.astype(F64), total))
     return odd.astype(F32).astype(a.dtype, copy=False)
 
 

@@ -26,7 +26,6 @@ from xetl_reference.values import (
     Meaning,
     Unary,
     bits_of,
-    box,
     dtype_of,
     is_narrow,
     on_arrays,
@@ -145,7 +144,7 @@ def binary(name: str) -> Meaning:
         fast = _scalar(name, bits_of(dtype))
         if fast is not None:
             return fast
-        return lambda a, b: unbox(on_arrays(box(a, dtype), box(b, dtype)))
+        return lambda a, b: unbox(on_arrays(*map(np.asarray, (a, b), (dtype, dtype))))
 
     return meaning
 

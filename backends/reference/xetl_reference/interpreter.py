@@ -77,10 +77,6 @@ def _position(first: int) -> Builder:
     return lambda plan, op: plan.alias(op.result, first + op.axis)
 
 
-def _number(slot: int) -> Builder:
-    return lambda plan, op: plan.alias(op.result, slot)
-
-
 def _global_id(plan: Plan, op: Any) -> Step:
     result, axis = plan.slot(op.result), op.axis
 
@@ -207,8 +203,8 @@ _PROGRAM_BUILDERS: dict[str, Builder] = {
     "gpu.thread_id": _position(THREAD_ID),
     "gpu.block_dim": _position(BLOCK_DIM),
     "gpu.global_id": _global_id,
-    "gpu.subgroup_id": _number(SUBGROUP_ID),
-    "gpu.num_subgroups": _number(SUBGROUPS),
+    "gpu.subgroup_id": lambda plan, op: plan.alias(op.result, SUBGROUP_ID),
+    "gpu.num_subgroups": lambda plan, op: plan.alias(op.result, SUBGROUPS),
     "gpu.barrier": _barrier,
     "xegpu.init_nbarrier": _init,
     "xegpu.nbarrier_arrive": _arrive,

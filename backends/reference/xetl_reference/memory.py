@@ -7,7 +7,8 @@ Source of allocations, views and single elements: MLIR, `memref`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -155,6 +156,17 @@ class View(NamedTuple):
             index * stride for index, stride in zip(indices, self.strides)
         )
 
+    def around(self, indices: Sequence[int], places: Array) -> tuple[Array, Array]:
+        """Return a view of the memory around some elements, and where they are in it.
+
+        ``places`` (not empty) count from ``indices`` along the last dimension.
+        """
+        low, high = int(places.min()), int(places.max())
+        stride = self.strides[-1] if self.strides else 1
+        start = self.at(indices) + low * stride
+        window = self.memory.window(self.dtype, start, (high - low + 1,), (stride,))
+        return window, places - low
+
     def whole(self) -> Array:
         """Return all elements as a view of the memory."""
         return self.memory.window(self.dtype, self.offset, self.sizes, self.strides)
@@ -178,37 +190,20 @@ _UNINITIALISED = 0xFF
 Reader = Callable[[Sequence[Any]], tuple[int, ...]]
 
 
-def reader(static: Any, first: int) -> tuple[Reader, int]:
-    """Return a reader of a list that mixes constants and operands, and its end.
-
-    ``first`` is the position of its first operand among the reader's operands; the end
-    is the position after its last one.
-    """
-    numbers = ints_of(static)
-    if DYNAMIC_INDEX not in numbers:
-        return lambda operands: numbers, first
-    picks: list[tuple[int | None, int]] = []
-    for number in numbers:
-        if number == DYNAMIC_INDEX:
-            picks.append((first, 0))
-            first += 1
-        else:
-            picks.append((None, number))
-
-    def read(operands: Sequence[Any]) -> tuple[int, ...]:
-        return tuple(n if i is None else operands[i] for i, n in picks)
-
-    return read, first
-
-
 def readers(*statics: Any) -> list[Reader]:
-    """Readers of several lists, whose operands follow one another."""
-    made: list[Reader] = []
-    position = 0
-    for static in statics:
-        each, position = reader(static, position)
-        made.append(each)
-    return made
+    """Return readers of lists that mix constants and marks in place of operands.
+
+    The operands of the lists follow one another.
+    """
+    places = count()
+    return [_reader(ints_of(static), places) for static in statics]
+
+
+def _reader(numbers: tuple[int, ...], places: Iterator[int]) -> Reader:
+    if DYNAMIC_INDEX not in numbers:
+        return lambda operands: numbers
+    picks = [(n, next(places) if n == DYNAMIC_INDEX else None) for n in numbers]
+    return lambda operands: tuple(n if i is None else operands[i] for n, i in picks)
 
 
 def window_readers(op: Any) -> list[Reader]:
@@ -302,8 +297,8 @@ def allocate(type_: Any, sizes: Sequence[int]) -> View:
     else:
         strides = tuple(stride for stride in known if stride is not None)
     dtype = dtype_of(type_)
-    count = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
-    data = np.full(max(count, 0) * dtype.itemsize, _UNINITIALISED, np.uint8)
+    size = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
+    data = np.full(max(size, 0) * dtype.itemsize, _UNINITIALISED, np.uint8)
     return View(Memory(data), dtype, 0, shape, strides)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xetl.errors import CheckError
-from xetl_reference.findings import at_operation, line_of
+from xetl_reference.findings import at_operation, found, line_of
 
 
 class _Stopped(BaseException):
@@ -108,12 +108,12 @@ class SubgroupScheduler:
         """Return the subgroup that runs after one that waits or has ended."""
         if self._failure is not None:
             return self._running[0]
-        found = self._able(number)
-        if found is None:
+        able = self._able(number)
+        if able is None:
             self._meet()
             return self._running[0]
-        self._waiting.pop(found, None)
-        return found
+        self._waiting.pop(able, None)
+        return able
 
     def _able(self, number: int) -> int | None:
         later = [other for other in self._running if other > number]
@@ -159,10 +159,7 @@ def stuck(
     waiting = [number for number, op in standing.items() if op is here]
     what, code, help_ = _AT_BARRIERS if barriers else _AT_NAMED_BARRIERS
     label = f"{_subgroups(waiting, 'wait')} here"
-    error = CheckError(
-        what, code=code, label=label, notes=notes, help=help_, programs=(program,)
-    )
-    return at_operation(error, here)
+    return found(here, what, code, program, label=label, notes=notes, help=help_)
 
 
 _AT_BARRIERS = (

@@ -99,23 +99,16 @@ class ScatteredTile(NamedTuple):
             A view of the memory around them, their positions in the view, and the mask
             of the elements that are active.
         """
-        low, high, stride = self.bounds()
-        mask = mask & (self.indices >= low) & (self.indices < high)
+        mask = mask & ~self.outside(mask)
         chosen = self.indices[mask]
         if not chosen.size:
             return np.empty(0), chosen, mask
-        first, last = int(chosen.min()), int(chosen.max())
-        view = self.view
-        offset = view.offset + first * stride
-        shape = (last - first + 1,)
-        window = view.memory.window(view.dtype, offset, shape, (stride,))
-        return window, chosen - first, mask
+        return *self.view.around((), chosen), mask
 
     def offsets(self, mask: values.Array) -> values.Array:
         """Return the offsets of the active elements from the memory's origin."""
-        low, high, stride = self.bounds()
-        mask = mask & (self.indices >= low) & (self.indices < high)
-        return self.view.offset + self.indices[mask].astype(np.int64) * stride
+        chosen = self.indices[mask & ~self.outside(mask)].astype(np.int64)
+        return self.view.offset + chosen * self.bounds()[2]
 
     def outside(self, mask: values.Array) -> values.Array:
         """Return which elements of a mask have an index outside the base."""

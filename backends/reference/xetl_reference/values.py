@@ -55,15 +55,10 @@ _INTEGERS: dict[int, DType] = {
 }
 
 
-def element_type(type_: Attribute) -> Attribute:
-    """Return the element type of a vector or memref, or the type itself."""
-    return getattr(type_, "element_type", type_)
-
-
 @cache
 def dtype_of(type_: Attribute) -> DType:
     """The NumPy dtype of the elements of a type."""
-    element = element_type(type_)
+    element: Attribute = getattr(type_, "element_type", type_)
     if is_integer(element):
         found = _INTEGERS.get(bit_width(element))
     else:
@@ -88,18 +83,15 @@ def is_narrow(dtype: DType) -> bool:
     return dtype in (F16, BF16, F8E4M3, F8E5M2)
 
 
-def unsigned(values: Array) -> Array:
+def unsigned(values: Array, kind: str = "u") -> Array:
     """Return a view with unsigned integers of the same bits; i1 stays."""
-    if values.dtype == BOOL:
-        return values
-    return values.view(np.dtype(f"uint{8 * values.dtype.itemsize}"))
+    bits = values.dtype
+    return values if bits == BOOL else values.view(np.dtype(f"{kind}{bits.itemsize}"))
 
 
 def signed(values: Array) -> Array:
     """Return a view with signed integers of the same bits; i1 stays."""
-    if values.dtype == BOOL:
-        return values
-    return values.view(np.dtype(f"int{8 * values.dtype.itemsize}"))
+    return unsigned(values, "i")
 
 
 def wrap(value: int, bits: int) -> int:
@@ -112,11 +104,6 @@ def wrap(value: int, bits: int) -> int:
     if -half <= value < half:
         return value
     return ((value + half) & (2 * half - 1)) - half
-
-
-def box(value: Any, dtype: DType) -> Array:
-    """A scalar as an array of rank 0."""
-    return np.asarray(value, dtype)
 
 
 def unbox(values: Any) -> Any:
@@ -141,7 +128,7 @@ def on_arrays(op: Operation, function: Unary | Binary | Function) -> Function:
     dtypes = [dtype_of(operand.type) for operand in op.operands]
 
     def scalar(*values: Any) -> Any:
-        arrays = [box(value, dtype) for value, dtype in zip(values, dtypes)]
+        arrays = map(np.asarray, values, dtypes)
         return unbox(function(*arrays))
 
     return scalar

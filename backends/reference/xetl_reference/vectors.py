@@ -236,26 +236,17 @@ def _store(op: Any) -> Function:
 # Some of the elements ---------------------------------------------------------------
 
 
-def _reach(base: View, indices: Sequence[int], places: Array) -> tuple[Array, Array]:
-    """Return a view of memory around ``places`` (not empty), and their positions."""
-    low, high = int(places.min()), int(places.max())
-    stride = base.strides[-1] if base.strides else 1
-    offset = base.at(indices) + low * stride
-    window = base.memory.window(base.dtype, offset, (high - low + 1,), (stride,))
-    return window, places - low
-
-
 def _gather(base: View, indices: Any, places: Array, mask: Array, other: Array) -> Any:
     result = other.copy()
     if mask.any():
-        window, at = _reach(base, indices, places[mask])
+        window, at = base.around(indices, places[mask])
         result[mask] = window[at]
     return result
 
 
 def _scatter(base: View, indices: Any, places: Array, mask: Array, value: Any) -> None:
     if mask.any():
-        window, at = _reach(base, indices, places[mask])
+        window, at = base.around(indices, places[mask])
         window[at] = value[mask]
 
 
