@@ -7,8 +7,9 @@ the pair of 16-bit floats, are refused.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -75,15 +76,17 @@ class DType:
         Raises:
             TileTypeError: there is no such element type.
         """
-        if isinstance(dtype, DType):
-            return dtype
-        name = dtype if isinstance(dtype, str) else _name_of(dtype)
-        name = name.removeprefix("torch.")
-        found = BY_NAME.get(name)
+        found = cls.find(dtype)
         if found is None:
+            name = _name_of(dtype)
             problem = f"`{name}` is not a dtype of xetl"
             raise TileTypeError(problem, code="X0301", help=did_you_mean(name, BY_NAME))
         return found
+
+    @staticmethod
+    def find(dtype: DTypeLike | str | DType) -> DType | None:
+        """Do the same as `of`, but return None if there is no such element type."""
+        return dtype if isinstance(dtype, DType) else BY_NAME.get(_name_of(dtype))
 
 
 def is_foreign(value: object) -> bool:
@@ -93,11 +96,11 @@ def is_foreign(value: object) -> bool:
     return is_torch or isinstance(value, np.dtype)
 
 
-def _name_of(dtype: DTypeLike) -> str:
-    try:
-        return np.dtype(dtype).name
-    except TypeError:  # a torch dtype prints its name
-        return str(dtype)
+def _name_of(dtype: DTypeLike | str | DType) -> str:
+    if not isinstance(dtype, str):
+        with contextlib.suppress(TypeError):  # a torch dtype prints its name
+            return np.dtype(cast("DTypeLike", dtype)).name
+    return str(dtype).removeprefix("torch.")
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from xetl.backend import ArrayView
-from xetl.errors import LaunchError, TileTypeError
+from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.prepacked import Prepacked
@@ -114,10 +114,8 @@ def unit_dim(view: ArrayView) -> int | None:
     """
     if view.shape and view.shape[-1] <= 1:
         return len(view.shape) - 1
-    for dim in reversed(range(len(view.shape))):
-        if view.strides[dim] == 1 and view.shape[dim] > 1:
-            return dim
-    return None
+    sizes = enumerate(view.shape)
+    return max((d for d, n in sizes if view.strides[d] == 1 and n > 1), default=None)
 
 
 def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
@@ -160,10 +158,7 @@ def of_numpy(dtype: np.dtype[Any]) -> DType | None:
     """Return the dtype of kernels for one of NumPy; None if kernels cannot read it."""
     if dtype.kind not in "biufV" or not dtype.isnative or dtype.names is not None:
         return None
-    try:
-        return DType.of(dtype)
-    except TileTypeError:
-        return None
+    return DType.find(dtype)
 
 
 def _unsupported_numpy(dtype: np.dtype[Any], name: str) -> LaunchError:
@@ -180,19 +175,18 @@ def _unsupported_numpy(dtype: np.dtype[Any], name: str) -> LaunchError:
 
 def _describe_usm(obj: Any, name: str) -> ArrayView:
     try:
-        found = usm.read(obj)
+        address, of, shape, strides, readonly, memory = usm.read(obj)
     except Exception as error:  # code of other libraries may raise anything
         raise _wrong_protocol(
             obj,
             name,
             f"its `{usm.INTERFACE}` is wrong ({type(error).__name__}: {error})",
         ) from None
-    dtype = of_numpy(found.dtype)
+    dtype = of_numpy(of)
     if dtype is None:
-        raise _unsupported_numpy(found.dtype, name)
-    check_rank(len(found.shape), name)
-    where = (found.address, dtype, found.shape, found.strides)
-    return ArrayView(*where, found.readonly, obj, found.memory)
+        raise _unsupported_numpy(of, name)
+    check_rank(len(shape), name)
+    return ArrayView(address, dtype, shape, strides, readonly, obj, memory)
 
 
 def _describe_dlpack(obj: Any, name: str) -> ArrayView:
@@ -202,17 +196,14 @@ def _describe_dlpack(obj: Any, name: str) -> ArrayView:
         if kind != dlpack.CPU:
             problem = f"`{name}` is an array on another device (DLPack {kind}:{index})"
             raise LaunchError(problem, "X0813", "copy it to host memory first")
-        found = dlpack.read(obj)
+        address, of, shape, strides, readonly, keep = dlpack.read(obj)
     except dlpack.WrongDlpackError as error:
         raise _wrong_protocol(obj, name, str(error)) from None
-    dtype = None if found.dtype is None else DType.of(found.dtype)
-    if dtype is None:
+    if of is None:
         problem = f"`{name}` has a dtype that kernels cannot read"
         raise LaunchError(problem, "X0805", f"the dtypes of arrays are {SUPPORTED}")
-    check_rank(len(found.shape), name)
-    return ArrayView(
-        found.address, dtype, found.shape, found.strides, found.readonly, found.keep
-    )
+    check_rank(len(shape), name)
+    return ArrayView(address, DType.of(of), shape, strides, readonly, keep)
 
 
 def _wrong_protocol(obj: object, name: str, problem: str) -> LaunchError:

@@ -10,7 +10,6 @@ import ctypes
 import mmap
 from typing import Any
 
-from xetl.records import record
 from xetl.runtime.usm import row_major
 
 CPU = 1
@@ -70,18 +69,6 @@ _msync = ctypes.CDLL(None).msync
 _msync.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
-@record(frozen=True)
-class Described:
-    """The array of a capsule; ``dtype`` is its name in xetl, None if it has none."""
-
-    address: int
-    dtype: str | None
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    readonly: bool
-    keep: object
-
-
 def device_of(obj: Any) -> tuple[int, int]:
     """Return the type and the index of the device of an array.
 
@@ -96,8 +83,11 @@ def device_of(obj: Any) -> tuple[int, int]:
         raise WrongDlpackError(problem) from None
 
 
-def read(obj: Any) -> Described:
+def read(obj: Any) -> tuple[Any, ...]:
     """Ask ``obj`` for a capsule and read it.
+
+    Return address, the dtype's name in xetl (None if it has none), shape, strides,
+    readonly, and what to keep.
 
     Raises:
         WrongDlpackError: its capsule does not follow the protocol.
@@ -111,15 +101,9 @@ def read(obj: Any) -> Described:
     address = (tensor.data or 0) + tensor.byte_offset
     if dtype is not None and 0 not in shape:
         _check_memory(address, tensor.bits // 8, shape, strides)
-    return Described(
-        address,
-        dtype,
-        shape,
-        strides,
-        # Writes to a copy would be lost, so a copy counts as read-only.
-        bool(flags & (_READONLY | _COPIED)),
-        (obj, capsule),
-    )
+    # Writes to a copy would be lost, so a copy counts as read-only.
+    readonly = bool(flags & (_READONLY | _COPIED))
+    return address, dtype, shape, strides, readonly, (obj, capsule)
 
 
 def _ask(obj: Any) -> object:

@@ -21,6 +21,7 @@ import numpy as np
 
 from xetl.errors import LaunchError
 from xetl.frames import at_frames, frame_at
+from xetl.language.dtypes import BY_NAME
 from xetl.records import record
 
 LOG_WORDS = 1 << 17
@@ -121,7 +122,8 @@ def _value(words: Any, value: Mapping[str, Any]) -> Any:
     numbers = words.view(np.float64) if is_float else words
     if value["shape"] is None:
         return _scalar(numbers[0], name, value["unsigned"])
-    return numbers.astype(_numpy(name, value["unsigned"])).reshape(value["shape"])
+    plain = f"u{name[1:]}" if value["unsigned"] else name
+    return numbers.astype(BY_NAME[plain].numpy).reshape(value["shape"])
 
 
 def _scalar(number: Any, name: str, unsigned: bool) -> Any:
@@ -130,17 +132,6 @@ def _scalar(number: Any, name: str, unsigned: bool) -> Any:
     if "f" in name:
         return float(number)
     return int(number) % (1 << 64) if unsigned else int(number)
-
-
-def _numpy(name: str, unsigned: bool) -> Any:
-    if name == "bf16":
-        import ml_dtypes  # noqa: PLC0415 - only for a printed bf16 vector
-
-        return ml_dtypes.bfloat16
-    if name in ("i1", "index"):
-        return {"i1": np.bool_, "index": np.int64}[name]
-    kind = "float" if name[0] == "f" else "uint" if unsigned else "int"
-    return np.dtype(f"{kind}{name[1:]}")
 
 
 def show(records: Sequence[Record]) -> None:

@@ -133,10 +133,11 @@ def _make_base() -> Any:
     return make(ctypes.addressof(spec))
 
 
-def _is_known() -> bool:
-    """Whether the types of this interpreter have the layout that this file assumes."""
+def is_known() -> bool:
+    """Whether objects of this interpreter have the layout that native code assumes."""
     if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
         return False
+    # Without the global lock, others could change what native code reads.
     return "t" not in sys.abiflags
 
 
@@ -151,7 +152,7 @@ class _PlainlyCalled:
 if TYPE_CHECKING:
     NativelyCalled = _PlainlyCalled
 else:
-    NativelyCalled = _make_base() if _is_known() else _PlainlyCalled
+    NativelyCalled = _make_base() if is_known() else _PlainlyCalled
 
 
 def may_be_native(kind: Any) -> None:

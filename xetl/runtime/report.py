@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import linecache
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
@@ -203,33 +203,31 @@ def explain(
         pages = import_whole("xetl.tools.page")
         return pages.explained(said, fn, signature, measures)
 
-    file = fn.__code__.co_filename
-    remarks, figures = _said(artifact, file, linecache.getline)
-    return Explanation(fn.__name__, backend, target, remarks, file, figures, draw)
+    where = fn.__name__, fn.__code__.co_filename, linecache.getline
+    return replace(explained(*where, backend, target, artifact), draw=draw)
 
 
-def explain_text(
+def explained(
     kernel: str,
     file: str,
-    lines: Sequence[str],
+    line_of: Callable[[str, int], str],
     backend: str,
     target: str,
     artifact: Artifact,
 ) -> Explanation:
-    """Return the remarks about a text kernel; ``lines`` are those of the text."""
-    remarks, figures = _said(artifact, file, lambda _, line: lines[line - 1])
-    return Explanation(kernel, backend, target, remarks, file, figures)
+    """Return the remarks that an artifact holds, those of ``file`` first."""
 
+    def remark(line: int, topic: str, text: str, other: str | None = None) -> Remark:
+        where = other or file
+        source = line_of(where, line).rstrip("\n") if line else ""
+        return Remark(line, topic, text, where, source)
 
-def _said(
-    artifact: Artifact, file: str, line_of: Callable[[str, int], str]
-) -> tuple[tuple[Remark, ...], Mapping[str, object]]:
-    """The remarks that an artifact holds, those of ``file`` first, and its figures."""
-    found = [_remark(file, line_of, *e) for e in artifact.meta.get("remarks", ())]
-    found.sort(key=lambda remark: (remark.file != file, remark.file, remark.line))
+    found = [remark(*each) for each in artifact.meta.get("remarks", ())]
+    found.sort(key=lambda each: (each.file != file, each.file, each.line))
     known = {name: artifact.meta.get(name) for name in MEASURES}
     figures = {name: value for name, value in known.items() if value is not None}
-    return tuple(each for each, _ in groupby(found)), figures
+    remarks = tuple(each for each, _ in groupby(found))
+    return Explanation(kernel, backend, target, remarks, file, figures)
 
 
 def stats(
@@ -251,16 +249,3 @@ def stats(
     facts |= maker.measure(artifact)
     expected = tuple(maker.expect(artifact, grid, args))
     return Stats(kernel, backend, target, **facts, expected=expected)
-
-
-def _remark(
-    kernel_file: str,
-    line_of: Callable[[str, int], str],
-    line: int,
-    topic: str,
-    text: str,
-    file: str | None = None,
-) -> Remark:
-    where = file or kernel_file
-    source = line_of(where, line).rstrip("\n") if line else ""
-    return Remark(line, topic, text, where, source)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from xetl.errors import LaunchError, TileTypeError
+from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, is_foreign
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import Function, operation_name
@@ -170,10 +170,7 @@ def _dtype_of_class(value: object) -> DType | None:
     is_class = isinstance(value, type) and issubclass(value, np.generic)
     if not (is_class or is_foreign(cast("object", value))):
         return None
-    try:
-        return DType.of(cast("Any", value))
-    except TileTypeError:
-        return None
+    return DType.find(cast("Any", value))
 
 
 def _unsupported(name: str, value: object) -> LaunchError:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, cast
 
 from xetl.backend import Arguments, ArrayView
-from xetl.errors import LaunchError, TileTypeError
+from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, bf16
 from xetl.runtime import usm
 
@@ -60,7 +60,7 @@ def describe_tensor(tensor: Any, name: str) -> ArrayView:
         plain = _as_plain(torch, tensor, name)
         _check_kind(torch, plain, name)
         _check_derivatives(torch, plain, name)
-        dtype = _of_torch(str(plain.dtype))
+        dtype = _of_torch(plain.dtype)
         if dtype is None:
             problem = f"`{name}` has dtype {plain.dtype}, which kernels cannot read"
             raise LaunchError(problem, "X0805", f"the dtypes of arrays are {SUPPORTED}")
@@ -108,6 +108,9 @@ def stored_objects(args: Arguments, stored: Collection[int]) -> Iterable[object]
             yield arg.obj
 
 
+_of_torch = cache(DType.find)
+
+
 def tensor_as_array(torch: Any, tensor: Any) -> Any:
     """Return a NumPy array over a tensor's memory, ten times as fast as the view.
 
@@ -126,7 +129,7 @@ def tensor_as_array(torch: Any, tensor: Any) -> Any:
     if tensor.dtype is torch.bfloat16:  # NumPy has no such dtype
         return tensor.view(torch.int16).numpy().view(bf16.numpy)
     if tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
-        dtype = _of_torch(str(tensor.dtype))
+        dtype = _of_torch(tensor.dtype)
         if dtype is None:
             raise TypeError
         return tensor.view(torch.uint8).numpy().view(dtype.numpy)
@@ -223,14 +226,6 @@ def _is_allocated(tensor: Any) -> bool:
         size = tensor.itemsize * (1 + sum((n - 1) * stride for n, stride in steps))
     size += tensor.storage_offset() * tensor.itemsize
     return size <= tensor.untyped_storage().nbytes() and tensor.data_ptr() != 0
-
-
-@cache
-def _of_torch(name: str) -> DType | None:
-    try:
-        return DType.of(name)
-    except TileTypeError:
-        return None
 
 
 def hide_from_dynamo(*functions: Any) -> None:

@@ -72,12 +72,13 @@ def for_any(names: Sequence[str], types: Sequence[Attribute]) -> Specialization:
     """Return what to compile for without arguments, from the types of the function."""
     params: list[ArrayParam | ScalarParam] = []
     for name, type_ in zip(names, types):
+        value: ArrayView | int = 0
         if is_memref(type_):
-            dtype = DType.of(str(type_.element_type))
-            rank = max(1, len(type_.get_shape()))
-            params.append(ArrayParam(name, dtype, rank, _unit_dim(type_)))
-        else:
-            params.append(_param(name, type_, 0))
+            dtype, strides = DType.of(str(type_.element_type)), strides_of(type_) or ()
+            # Unknown sizes count as more than one element.
+            shape = tuple(2 if n < 0 else n for n in type_.get_shape()) or (1,)
+            value = ArrayView(0, dtype, shape, cast("Any", strides), False, None)
+        params.append(_param(name, type_, value))
     return _asks_for(names, tuple(params), (), ())
 
 
@@ -91,20 +92,6 @@ def with_sizes(signature: Signature, types: Sequence[Attribute]) -> Signature:
             kept = param.name, param.dtype, param.rank, param.unit_dim
             params[place] = ArrayParam(*kept, None, shape, strides)
     return Signature(tuple(params))
-
-
-def _unit_dim(type_: MemRefType[Attribute]) -> int | None:
-    """Do the same as `xetl.runtime.arrays.unit_dim`, for a type.
-
-    Unknown sizes count as more than one element.
-    """
-    shape, strides = type_.get_shape(), strides_of(type_) or ()
-    if not shape:
-        return 0
-    if shape[-1] in (0, 1):
-        return len(shape) - 1
-    units = [d for d, n in enumerate(shape) if strides[d] == 1 and n not in (0, 1)]
-    return max(units, default=None)
 
 
 def _asks_for(

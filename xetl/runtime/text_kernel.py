@@ -212,8 +212,9 @@ class TextKernel(LaunchedKernel):
         """
         kernel, given, backend, target = self._asked(args, options, None)
         artifact = kernel._compiled(given, backend, target)
-        where = self.name, FILE, self._text.split("\n")
-        return report.explain_text(*where, backend.name, target, artifact)
+        lines = self._text.split("\n")
+        made_by = backend.name, target, artifact
+        return report.explained(self.name, FILE, lambda _, n: lines[n - 1], *made_by)
 
     @errors_at_caller
     def stats(

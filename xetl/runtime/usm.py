@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -36,33 +37,17 @@ class DeviceNumbers(np.ndarray[Any, Any]):
         self.memory = getattr(obj, "memory", None)
 
 
-class Described(NamedTuple):
-    """The contents of the interface; strides count elements."""
-
-    address: int
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    readonly: bool
-    memory: DeviceMemory
-
-
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the strides, in elements, of a row-major contiguous array.
 
     >>> row_major((2, 3, 4))
     (12, 4, 1)
     """
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= size
-    return tuple(strides)
+    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
-def read(obj: Any) -> Described:
-    """Read the interface of ``obj``."""
+def read(obj: Any) -> tuple[Any, ...]:
+    """Return address, NumPy's dtype, shape, strides, readonly and memory of ``obj``."""
     interface: dict[str, Any] = getattr(obj, INTERFACE)
     dtype = np.dtype(interface["typestr"])
     shape = tuple(interface["shape"])
@@ -79,7 +64,7 @@ def read(obj: Any) -> Described:
     device = getattr(obj, "sycl_device", None) or _device_of(queue)
     name = "unknown" if device is None else str(device.filter_string)
     memory = DeviceMemory(name, queue, _is_reachable(obj, device))
-    return Described(address + offset, dtype, shape, strides, readonly, memory)
+    return address + offset, dtype, shape, strides, readonly, memory
 
 
 PLAIN = {np.ndarray, int, float, bool, str, type(None)}

@@ -101,9 +101,9 @@ class CompletedKernel(Kernel):
     def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
         """Do the same as `Kernel.bind`; tune first if no config is known."""
         spec = self.grid if grid is None else grid
-        if spec is None:
-            raise self._no_grid("bound", "bind(..., grid=...)")
-        named = self.completed(args, keywords, spec)
+        named = keywords
+        if spec is not None:
+            named = self.completed(args, keywords, spec)
         if self.best_config is not None and self.best_config.pre_hook is not None:
             raise LaunchError(
                 f"`{self.fn.__name__}` cannot be bound: a plan would not call the "

@@ -28,7 +28,7 @@ from xetl.language.dtypes import DType
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.fingerprint import stamp
-from xetl.runtime.native_calls import Native, use_native
+from xetl.runtime.native_calls import Native, is_known, use_native
 from xetl.settings import DECIDING, config, environ
 from xetl_cpu.image import Image, LoadedImage, load_image
 from xetl_cpu.launch import threads, workspace
@@ -276,9 +276,7 @@ def fill_array(
 
 def _layouts_hold() -> bool:
     """Whether this interpreter and this NumPy have the layouts that we expect."""
-    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
-        return False
-    if "t" in sys.abiflags:  # without the global lock, others could change what we read
+    if not is_known():
         return False
     number, text = 2.5, b"layout"
     if not all(map(_number_layout_holds, (number, *_NUMPYS))):
