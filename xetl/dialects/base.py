@@ -6,9 +6,18 @@ parameters, which `isinstance` leaves unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from typing_extensions import TypeIs
 from xdsl.dialects import builtin
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from xdsl.parser import Parser, UnresolvedOperand
     from xdsl.printer import Printer
 
+T = TypeVar("T")
 Value: TypeAlias = SSAValue | Operation
 Values: TypeAlias = Sequence[SSAValue]
 Index: TypeAlias = int | SSAValue
@@ -138,12 +148,36 @@ def int_array(values: Iterable[int]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
 
 
 def ints_of(attribute: Attribute | None) -> tuple[int, ...]:
-    """Return the integers of a dense array; return ``()`` for None."""
+    """Return the integers of an array; return ``()`` for None."""
     if attribute is None:
         return ()
+    if is_array(attribute):
+        return tuple(each.value.data for each in attribute if is_integer_attr(each))
     if not isinstance(attribute, builtin.DenseArrayBase):
         raise TypeError(f"expected a dense array, found {attribute}")
     return tuple(int(i) for i in attribute.get_values())
+
+
+class Read(property, Generic[T]):
+    """A property of operations, whose type checkers know the type of."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type, /) -> property: ...
+        @overload
+        def __get__(self, instance: object, owner: type | None = None, /) -> T: ...
+        def __get__(self, instance: Any, owner: type | None = None, /) -> Any: ...
+
+
+class Ints(Read[tuple[int, ...]]):
+    """The integers of a property of an operation: ``dims = Ints("reduction_dims")``."""
+
+    def __init__(
+        self, name: str, read: Callable[[Any], tuple[int, ...]] = ints_of
+    ) -> None:
+        """Read the property, or the parameter, of this name."""
+        super().__init__(lambda op: read(getattr(op, name)))
 
 
 def dense_i64(values: Iterable[int]) -> builtin.DenseArrayBase:
@@ -159,7 +193,7 @@ def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> N
         raise VerifyException(problem)
 
 
-class MixedList(property):
+class MixedList(Read[tuple[Index, ...]]):
     """A list of values and constants (as int).
 
     Use: ``mixed_sizes = MixedList("sizes", "static_sizes")``. The constructor of the
@@ -171,16 +205,6 @@ class MixedList(property):
         """Mix two fields; messages use ``name``, by default the name of the values."""
         super().__init__(self._mixed)
         self.values, self.static, self.name = values, static, name or values
-
-    @overload
-    def __get__(self, instance: None, owner: type, /) -> property: ...
-    @overload
-    def __get__(
-        self, instance: object, owner: type | None = None, /
-    ) -> tuple[Index, ...]: ...
-    def __get__(self, instance: Any, owner: type | None = None, /) -> Any:
-        """Return the list of an operation."""
-        return self if instance is None else self._mixed(instance)
 
     def _mixed(self, op: Any) -> tuple[Index, ...]:
         static = op.properties.get(self.static)

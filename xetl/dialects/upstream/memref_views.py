@@ -21,8 +21,9 @@ from ..base import (
     MixedList,
     check,
     element_of,
+    int_array,
+    ints_of,
     is_array,
-    is_integer_attr,
     is_memref,
     memref_type,
 )
@@ -258,22 +259,13 @@ _Lists = Sequence[Sequence[int]]
 
 def groups_attribute(groups: _Lists) -> builtin.ArrayAttr[Attribute]:
     """Return the attribute for groups of dimensions; the inverse of `groups_of`."""
-    return builtin.ArrayAttr(
-        [
-            builtin.ArrayAttr([builtin.IntegerAttr(dim, builtin.i64) for dim in group])
-            for group in groups
-        ]
-    )
+    return builtin.ArrayAttr(map(int_array, groups))
 
 
 def groups_of(attribute: Attribute) -> list[list[int]]:
     """Return, for each dimension of the shorter shape, those of the longer shape."""
     parts = attribute.data if is_array(attribute) else ()
-    return [
-        [each.value.data for each in part if is_integer_attr(each)]
-        for part in parts
-        if is_array(part)
-    ]
+    return [[*ints_of(part)] for part in parts if is_array(part)]
 
 
 def _check_groups(

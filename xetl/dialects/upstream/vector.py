@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     Index,
+    Ints,
     MixedList,
     check,
     element_type,
@@ -117,10 +118,8 @@ class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
         "`to` type($result)"
     )
 
-    @property
-    def dims(self) -> tuple[int, ...]:
-        """The permutation."""
-        return ints_of(self.permutation)
+    dims = Ints("permutation")
+    """The permutation."""
 
     def verify_(self) -> None:
         source, dims = vector_type(self.source), self.dims

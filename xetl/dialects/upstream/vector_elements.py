@@ -17,12 +17,12 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
+    Ints,
     Value,
     check,
     element_type,
     int_array,
     ints_of,
-    is_array,
     is_vector,
     reshaped,
     shape_of,
@@ -60,14 +60,8 @@ class ConstantMaskOp(_MaskOp, name="vector.constant_mask"):
 
     assembly_format = "custom<Integers>($mask_dim_sizes) attr-dict `:` type($result)"
 
-    @property
-    def bounds(self) -> tuple[int, ...]:
-        """The bounds."""
-        return ints_of(self.mask_dim_sizes)
-
-
-def _tuple(attribute: builtin.ArrayAttr[Attribute]) -> tuple[int, ...]:
-    return tuple(v.value.data for v in attribute if isinstance(v, builtin.IntegerAttr))
+    bounds = Ints("mask_dim_sizes")
+    """The bounds."""
 
 
 def _check_inside(
@@ -83,7 +77,7 @@ def _check_inside(
 
 
 def _slice(type_: Attribute, sizes: Attribute) -> Attribute:
-    taken = _tuple(sizes) if is_array(sizes) else ()
+    taken = ints_of(sizes)
     return reshaped(type_, [*taken, *shape_of(type_)[len(taken) :]])
 
 
@@ -113,20 +107,14 @@ class ExtractStridedSliceOp(
         lists = map(int_array, (offsets, sizes, strides or [1] * len(sizes)))
         super().__init__(source, *lists, **common)
 
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """The start of the slice in the leading dimensions."""
-        return _tuple(self.offset_list)
+    offsets = Ints("offset_list")
+    """The start of the slice in the leading dimensions."""
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The extents of the slice in the leading dimensions."""
-        return _tuple(self.size_list)
+    sizes = Ints("size_list")
+    """The extents of the slice in the leading dimensions."""
 
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The strides of the slice in the leading dimensions."""
-        return _tuple(self.stride_list)
+    strides = Ints("stride_list")
+    """The strides of the slice in the leading dimensions."""
 
     def verify_(self) -> None:
         type_ = vector_type(self.source)
@@ -159,10 +147,8 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[P
         place = int_array(offsets)
         super().__init__(value, dest, offset_list=place, stride_list=strides, **common)
 
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """The position of the value: an offset for each dimension of ``dest``."""
-        return _tuple(self.offset_list)
+    offsets = Ints("offset_list")
+    """The position of the value: an offset for each dimension of ``dest``."""
 
     def verify_(self) -> None:
         part, whole = vector_type(self.value), vector_type(self.dest)
@@ -172,7 +158,7 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[P
                 f"expected {whole.get_num_dims()} offsets, found {len(self.offsets)}"
             )
         _check_inside(whole, self.offsets, [*[1] * lead, *part.get_shape()])
-        check(set(_tuple(self.stride_list)) <= {1}, "strides must be 1")
+        check(set(ints_of(self.stride_list)) <= {1}, "strides must be 1")
 
 
 def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:

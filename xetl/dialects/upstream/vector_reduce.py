@@ -71,10 +71,8 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
         "custom<Integers>($reduction_dims) `:` type($source) `to` type($acc)"
     )
 
-    @property
-    def dims(self) -> tuple[int, ...]:
-        """The dimensions that are reduced; the result does not have them."""
-        return base.ints_of(self.reduction_dims)
+    dims = base.Ints("reduction_dims")
+    """The dimensions that are reduced; the result does not have them."""
 
     def verify_(self) -> None:
         type_, dims = base.vector_type(self.source), self.dims

@@ -31,7 +31,7 @@ from ..attributes import (
     int_tuple,
     list_field,
 )
-from ..base import check
+from ..base import Ints, check
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser
@@ -75,15 +75,11 @@ class WgMapAttr(_PairOfPairs):
     def __init__(self, sg_layout: Sequence[int], sg_data: Sequence[int]) -> None:
         super().__init__(int_list(sg_layout), int_list(sg_data))
 
-    @property
-    def sg_layout(self) -> tuple[int, ...]:
-        """Subgroups along rows and columns."""
-        return int_tuple(self.layout)
+    sg_layout = Ints("layout", int_tuple)
+    """Subgroups along rows and columns."""
 
-    @property
-    def sg_data(self) -> tuple[int, ...]:
-        """Rows and columns of the part one subgroup takes at a time."""
-        return int_tuple(self.data)
+    sg_data = Ints("data", int_tuple)
+    """Rows and columns of the part one subgroup takes at a time."""
 
     def problem_with(self, shape: Sequence[int]) -> str | None:
         """Return why this map cannot distribute ``shape``. Return None if it can.
@@ -112,15 +108,11 @@ class SgMapAttr(_PairOfPairs):
     def __init__(self, wi_layout: Sequence[int], wi_data: Sequence[int]) -> None:
         super().__init__(int_list(wi_layout), int_list(wi_data))
 
-    @property
-    def wi_layout(self) -> tuple[int, ...]:
-        """Work items along rows and columns."""
-        return int_tuple(self.layout)
+    wi_layout = Ints("layout", int_tuple)
+    """Work items along rows and columns."""
 
-    @property
-    def wi_data(self) -> tuple[int, ...]:
-        """Rows and columns of the part one work item takes at a time."""
-        return int_tuple(self.data)
+    wi_data = Ints("data", int_tuple)
+    """Rows and columns of the part one work item takes at a time."""
 
 
 def parse_sg_map(parser: AttrParser) -> Attribute:
@@ -227,15 +219,11 @@ class LayoutAttr(StructAttr):
         """The two lists that a wg_map has as well: the layout, then the data."""
         return [self.sg_layout, self.sg_data]
 
-    @property
-    def sg_layout(self) -> tuple[int, ...]:
-        """Subgroups along each dimension."""
-        return int_tuple(self.subgroups)
+    sg_layout = Ints("subgroups", int_tuple)
+    """Subgroups along each dimension."""
 
-    @property
-    def sg_data(self) -> tuple[int, ...]:
-        """The part one subgroup takes at a time."""
-        return int_tuple(self.data)
+    sg_data = Ints("data", int_tuple)
+    """The part one subgroup takes at a time."""
 
     def problem_with(self, shape: Sequence[int]) -> str | None:
         """Return why this layout cannot distribute ``shape``. Return None if it can.

@@ -17,7 +17,7 @@ from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from ...devices import PRODUCTS_OF_CODES
-from ..base import Value, check, ints_of, type_of, vector_type
+from ..base import Ints, Value, check, ints_of, type_of, vector_type
 from ..operation import Common, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits
 from ..traits import Reduces, Repeats, Scans, Transposes
@@ -176,10 +176,8 @@ class TileReduceOp(
         + _TO_RESULT
     )
 
-    @property
-    def dims(self) -> tuple[int, ...]:
-        """The dimensions that are combined."""
-        return ints_of(self.reduction_dims)
+    dims = Ints("reduction_dims")
+    """The dimensions that are combined."""
 
     def verify_(self) -> None:
         size = None if self.reduction_size is None else self.reduction_size.value.data
@@ -320,10 +318,8 @@ class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast", traits=[Repeats()])
 
     assembly_format = "custom<Dims>($source, $broadcast_dims) " + _TO_RESULT
 
-    @property
-    def dims(self) -> tuple[int, ...]:
-        """The dimensions that grow."""
-        return ints_of(self.broadcast_dims)
+    dims = Ints("broadcast_dims")
+    """The dimensions that grow."""
 
     def verify_(self) -> None:
         verify.broadcast(self.source_type, self.result.type, self.dims)
@@ -364,10 +360,8 @@ class _BlocksOp(ValueOp):
 
     assembly_format = "$source " + _TO_RESULT
 
-    @property
-    def inner_blocks(self) -> tuple[int, ...]:
-        """Rows and columns of a block."""
-        return ints_of(self.blocks)
+    inner_blocks = Ints("blocks")
+    """Rows and columns of a block."""
 
 
 class TilePackOp(_BlocksOp, name="xetile.tile_pack"):

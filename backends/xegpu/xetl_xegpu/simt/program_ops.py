@@ -19,7 +19,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
-from xetl.dialects.base import check, dense_i64, element_type, ints_of
+from xetl.dialects.base import Ints, check, dense_i64, element_type, ints_of
 from xetl.dialects.kernel_attributes import LANES as SUBGROUP_SIZE
 from xetl.dialects.operation import XetlOp, row
 from xetl.dialects.reduction_kinds import KINDS, kind_fits
@@ -54,10 +54,8 @@ class FuncOp(
     subgroup_size = slm_bytes = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
     body = irdl.region_def("single_block")
 
-    @property
-    def lanes(self) -> tuple[int, ...]:
-        """Lanes of a workgroup along x, y and z."""
-        return ints_of(self.work_group)
+    lanes = Ints("work_group")
+    """Lanes of a workgroup along x, y and z."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
