@@ -246,6 +246,12 @@ class Builder:
         block = Block(arg_types=[builtin.IndexType(), *(value.type for value in inits)])
         return self.add(scf.ForOp(lower, upper, step, list(inits), Region(block)))
 
+    def repeat(self, lower: Index, upper: Index, step: Index) -> tuple[Self, SSAValue]:
+        """Insert a loop without values; return a builder for its body, the counter."""
+        body, end = self.for_loop(lower, upper, step).body.block, scf.YieldOp()
+        body.add_op(end)
+        return type(self)(InsertPoint.before(end), self.location), body.args[0]
+
     def parallel(
         self, extents: Sequence[Index]
     ) -> tuple[Self, Sequence[BlockArgument]]:

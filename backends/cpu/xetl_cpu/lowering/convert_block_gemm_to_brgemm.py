@@ -27,7 +27,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, around, known, memref_type, operations_in
-from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xsmm import BrgemmDispatchOp, BrgemmOp
 from xetl.errors import LibraryWarning
 from xetl.ir.builder import Builder, Pass
@@ -109,9 +109,7 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
     m0, k0 = (known(value) for value in (op.m0, op.k0))
     start = build.plus(build.times(m0, lda), k0)
     a = _view(build, op.a, start, (count, rows, CALLED_K), (CALLED_K, lda, 1))
-    loop = build.for_loop(0, op.panels, 1)
-    inner = Builder.at_end(loop.body.block, op.location)
-    panel = loop.body.block.args[0]
+    inner, panel = build.repeat(0, op.panels, 1)
     at = inner.plus(op.b_offset, inner.times(panel, op.panel_stride))
     b = _panel(inner, op.b, at, count, blocking)
     column = inner.times(panel, nr)
@@ -119,7 +117,6 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
     inner.add(dispatch)
     kernel, data_type = dispatch.kernel, dispatch.data_type
     inner.add(BrgemmOp(kernel, a, b, c, batch, data_type=data_type))
-    inner.add(scf.YieldOp())
     Rewriter.erase_op(op)
 
 

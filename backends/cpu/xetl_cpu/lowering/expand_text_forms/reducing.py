@@ -16,14 +16,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import Index, element_type, is_tf32, is_vector, vector_type
+from xetl.dialects.base import element_type, is_tf32, is_vector, vector_type
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile import TileMmaOp, TileReduceOp
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.shapes import cast, reduced
 from xetl.transforms.rewriting import Rule, Values, retype, retyping
 from xetl_cpu.lowering.expand_text_forms import scratch
-from xetl_cpu.lowering.expand_text_forms.scratch import Place, loop_nest, replace_by
+from xetl_cpu.lowering.expand_text_forms.scratch import Place, replace_by
 
 
 def _tile_reduce(w: Builder, op: TileReduceOp) -> Values | None:
@@ -58,18 +58,14 @@ def _contract(w: Builder, op: vector.ContractOp) -> Values:
     shapes = [vector_type(value).get_shape()[1:] for value in operands]
     memories = [scratch.spill(w, value) for value in operands]
     target = scratch.allocate(w, batch * m * n, vector_type(op.acc).element_type)
-
-    def one(inner: Builder, counters: list[Index]) -> None:
-        (number,) = counters
-        values: list[SSAValue] = []
-        for memory, (rows, columns) in zip(memories, shapes):
-            offset = inner.times(number, rows * columns)
-            place = Place(memory, offset, (columns, 1))
-            values.append(scratch.read(inner, place, (rows, columns)))
-        place = Place(target, inner.times(number, m * n), (n, 1))
-        scratch.write(inner, inner.insert(TileMmaOp(*values)), place)
-
-    loop_nest(w, [batch], one)
+    inner, number = w.repeat(0, batch, 1)
+    values: list[SSAValue] = []
+    for memory, (rows, columns) in zip(memories, shapes):
+        offset = inner.times(number, rows * columns)
+        place = Place(memory, offset, (columns, 1))
+        values.append(scratch.read(inner, place, (rows, columns)))
+    place = Place(target, inner.times(number, m * n), (n, 1))
+    scratch.write(inner, inner.insert(TileMmaOp(*values)), place)
     return [scratch.fill(w, target, (batch, m, n))]
 
 

@@ -7,7 +7,7 @@ row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
@@ -16,7 +16,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.memref_layout import row_major
-from xetl.dialects.upstream import memref, scf
+from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -25,19 +25,13 @@ from xetl.transforms.legalize_vectors.shapes import as_matrix, cast, matrix_shap
 from xetl_cpu.dialect import ViewAddressOp
 
 
-def loop_nest(
-    build: Builder, sizes: Sequence[Index], body: Callable[[Builder, list[Index]], None]
-) -> None:
-    """Build nested loops over ``sizes``; ``body`` gets the counters of all loops."""
-    inner, counters, ends = build, list[Index](), list[Builder]()
+def loop_nest(build: Builder, sizes: Sequence[Index]) -> tuple[Builder, list[SSAValue]]:
+    """Build nested loops over ``sizes``; return a builder for inside, the counters."""
+    counters = list[SSAValue]()
     for size in sizes:
-        block = inner.for_loop(0, size, 1).body.block
-        counters.append(block.args[0])
-        inner = Builder.at_end(block, build.location)
-        ends.append(inner)
-    body(inner, counters)
-    for end in reversed(ends):
-        end.add(scf.YieldOp())
+        build, counter = build.repeat(0, size, 1)
+        counters.append(counter)
+    return build, counters
 
 
 def replace_by(op: Operation, *values: SSAValue) -> None:
@@ -124,18 +118,15 @@ def copy(w: Builder, sizes: Sequence[int], source: Place, target: Place) -> None
     dims = merged(sizes, *steps)
     dims = [(1, (0, 1)[:1] * 2)] * (2 - len(dims)) + dims
     *outer, rows, columns = dims
-
-    def one(inner: Builder, counters: list[Index]) -> None:
-        places: list[Place] = []
-        for number, place in enumerate((source, target)):
-            offset = place.offset
-            for counter, (_, strides) in zip(counters, outer):
-                offset = inner.plus(offset, inner.times(counter, strides[number]))
-            pitch = rows[1][number], columns[1][number]
-            places.append(Place(place.memory, offset, pitch))
-        write(inner, read(inner, places[0], (rows[0], columns[0])), places[1])
-
-    loop_nest(w, [size for size, _ in outer], one)
+    inner, counters = loop_nest(w, [size for size, _ in outer])
+    places: list[Place] = []
+    for number, place in enumerate((source, target)):
+        offset = place.offset
+        for counter, (_, strides) in zip(counters, outer):
+            offset = inner.plus(offset, inner.times(counter, strides[number]))
+        pitch = rows[1][number], columns[1][number]
+        places.append(Place(place.memory, offset, pitch))
+    write(inner, read(inner, places[0], (rows[0], columns[0])), places[1])
 
 
 def take(

@@ -89,13 +89,9 @@ def _copy(w: Builder, op: memref.CopyOp) -> Values:
     """Copy element by element."""
     rank = len(memref_type(op.source).get_shape())
     sizes = [w.insert(memref.DimOp(op.source, w.index(d))) for d in range(rank)]
-
-    def one(inner: Builder, counters: list[Index]) -> None:
-        places = [inner.index(each) for each in counters]
-        element = inner.insert(memref.LoadOp(op.source, places))
-        inner.add(memref.StoreOp(element, op.target, places))
-
-    loop_nest(w, sizes, one)
+    inner, places = loop_nest(w, sizes)
+    element = inner.insert(memref.LoadOp(op.source, places))
+    inner.add(memref.StoreOp(element, op.target, places))
     return []
 
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr, 
 from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.base import Index, memref_type
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl_cpu.dialect import (
@@ -160,11 +160,8 @@ class _Product:
             most = build.maximum(build.select(wanted, most, rows), 1)
         elif is_own is not None:
             most = build.maximum(build.select(is_own, rows, most), 1)
-        loop = build.for_loop(0, rows, most)
-        inner = Builder.at_end(loop.body.block)
-        some = self._rows_from(inner, loop.body.block.args[0], most)
-        some._emit_chunks(inner, is_own)
-        inner.add(scf.YieldOp())
+        inner, first = build.repeat(0, rows, most)
+        self._rows_from(inner, first, most)._emit_chunks(inner, is_own)
 
     def _is_by_blocks(self) -> bool:
         """Whether blocks of rows may be computed one after the other."""
@@ -195,10 +192,9 @@ class _Product:
         """Emit the product in chunks of k."""
         k, most = self.extents[1], self._most(build, is_own)
         # Zeros have to be written, too: if k is 0, one empty chunk runs.
-        loop = build.for_loop(0, build.maximum(k, 1) if self.starts else k, most)
-        inner = Builder.at_end(loop.body.block)
-        self._chunk(inner, loop.body.block.args[0], most, is_own).multiply()
-        inner.add(scf.YieldOp())
+        end = build.maximum(k, 1) if self.starts else k
+        inner, at = build.repeat(0, end, most)
+        self._chunk(inner, at, most, is_own).multiply()
 
     def _chunk(
         self, build: Builder, at: SSAValue, most: Index, is_own: SSAValue | None
@@ -279,11 +275,8 @@ class _Chunk(_Product):
             self.multiply_columns(self._panels(), self._place_of_a())
             return
         place = self._place_of_a()
-        loop = self.build.for_loop(0, self.extents[2], most)
-        inner = Builder.at_end(loop.body.block)
-        some = self._columns_from(inner, loop.body.block.args[0], most)
+        some = self._columns_from(*self.build.repeat(0, self.extents[2], most), most)
         some.multiply_columns(some._panels(), place)
-        inner.add(scf.YieldOp())
 
     def _columns_at_once(self) -> Index | None:
         """Return how many columns are packed and multiplied at once; None: all."""

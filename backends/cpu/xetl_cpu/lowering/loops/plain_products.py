@@ -170,14 +170,9 @@ def _fill(
     element = element_attribute(blocking.arithmetic.accumulator)
     type_ = VectorType(element, [blocking.lanes])
     value = build.insert(arith.ConstantOp.splat(0, type_))
-    loop = build.for_loop(*rows, 1)
-    of_row = Builder.at_end(loop.body.block)
-    vectors = of_row.for_loop(0, cols, blocking.lanes)
-    inner = Builder.at_end(vectors.body.block)
-    row, col = (each.body.block.args[0] for each in (loop, vectors))
+    inner, row = build.repeat(*rows, 1)
+    inner, col = inner.repeat(0, cols, blocking.lanes)
     if source is not None:
         at = [inner.index(source), col]
         value = inner.insert(vector.LoadOp(result.memref, at, type_))
     inner.add(vector.StoreOp(value, result.memref, [row, col]))
-    inner.add(scf.YieldOp())
-    of_row.add(scf.YieldOp())

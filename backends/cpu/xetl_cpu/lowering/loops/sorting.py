@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import Index, vector_type
-from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileSortOp
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -189,12 +189,9 @@ def sort_tile(state: State, op: TileSortOp) -> None:
     write(state, op.source, result, op)
     state.buffers[op.result] = result
     if op.dim == 0 and shape[0] > 1:
-
-        def sort(build: Builder, column: Index) -> None:
-            network = _Network(result.memref, type_, shape[0], lambda _, n: [n, column])
-            network.merge_all(build)
-
-        _loop(Builder.before(op), 0, shape[1], lanes, sort)
+        build, column = _loop(Builder.before(op), 0, shape[1], lanes)
+        network = _Network(result.memref, type_, shape[0], lambda _, n: [n, column])
+        network.merge_all(build)
 
 
 def _sort_rows(state: State, op: TileSortOp, type_: VectorType[Attribute]) -> Buffer:
@@ -207,18 +204,17 @@ def _sort_rows(state: State, op: TileSortOp, type_: VectorType[Attribute]) -> Bu
     result = Buffer(state.scratch_memref(memory, type_.element_type), shape)
     write(state, op.source, result, op)
 
-    def sort(build: Builder, row: Index) -> None:
-        def place(build: Builder, number: Index) -> list[Index]:
-            column = build.times(number, lanes)
-            return [column] if op.dim == 0 else [row, column]
+    build, row = _loop(Builder.before(op), 0, 1 if op.dim == 0 else shape[0], 1)
 
-        network = _Network(result.memref, type_, count, place, at_once)
-        if length < count * lanes:
-            network.pad(build, length)
-        network.in_registers(build, SortedRegisters.sort)
-        network.merge_all(build)
+    def place(build: Builder, number: Index) -> list[Index]:
+        column = build.times(number, lanes)
+        return [column] if op.dim == 0 else [row, column]
 
-    _loop(Builder.before(op), 0, 1 if op.dim == 0 else shape[0], 1, sort)
+    network = _Network(result.memref, type_, count, place, at_once)
+    if length < count * lanes:
+        network.pad(build, length)
+    network.in_registers(build, SortedRegisters.sort)
+    network.merge_all(build)
     return result
 
 
@@ -253,73 +249,56 @@ class _Network:
         (lanes,) = self.type.get_shape()
         bits = 8 * byte_width(self.type.element_type)
         most = build.constant(2 ** (bits - 1) - 1, self.type)
-
-        def fill(build: Builder, number: Index) -> None:
-            left = build.minus(length, build.times(number, lanes))
-            found = self.load(build, number)
-            mask = lane_mask(build, left, lanes)
-            chosen = build.insert(arith.SelectOp(mask, found, most))
-            self.store(build, chosen, number)
-
-        _loop(build, length // lanes, self.count, 1, fill)
+        build, number = _loop(build, length // lanes, self.count, 1)
+        left = build.minus(length, build.times(number, lanes))
+        found = self.load(build, number)
+        mask = lane_mask(build, left, lanes)
+        chosen = build.insert(arith.SelectOp(mask, found, most))
+        self.store(build, chosen, number)
 
     def in_registers(
         self, build: Builder, change: Callable[[SortedRegisters], None]
     ) -> None:
         """Sort or merge each group of ``at_once`` neighbours."""
-
-        def body(build: Builder, first: Index) -> None:
-            places = [build.plus(first, n) for n in range(self.at_once)]
-            registers = SortedRegisters(build, [self.load(build, n) for n in places])
-            change(registers)
-            for value, place in zip(registers.values, places):
-                self.store(build, value, place)
-
-        _loop(build, 0, self.count, self.at_once, body)
+        build, first = _loop(build, 0, self.count, self.at_once)
+        places = [build.plus(first, n) for n in range(self.at_once)]
+        registers = SortedRegisters(build, [self.load(build, n) for n in places])
+        change(registers)
+        for value, place in zip(registers.values, places):
+            self.store(build, value, place)
 
     def merge_all(self, build: Builder) -> None:
         """Sort all vectors, if groups of ``at_once`` neighbours are sorted already."""
         levels = (-(-self.count // self.at_once) - 1).bit_length()
-
-        def merge(build: Builder, level: Index) -> None:
-            self._halves(build, _shifted(build, self.at_once, level), True)
-
-            def stage(build: Builder, number: Index) -> None:
-                further = build.minus(build.minus(level, 1), number)
-                self._halves(build, _shifted(build, self.at_once, further), False)
-
-            _loop(build, 0, level, 1, stage)
-            if self.at_once > 1:
-                self.in_registers(build, SortedRegisters.merge)
-
-        _loop(build, 0, levels, 1, merge)
+        build, level = _loop(build, 0, levels, 1)
+        self._halves(build, _shifted(build, self.at_once, level), True)
+        stage, number = _loop(build, 0, level, 1)
+        further = stage.minus(stage.minus(level, 1), number)
+        self._halves(stage, _shifted(stage, self.at_once, further), False)
+        if self.at_once > 1:
+            self.in_registers(build, SortedRegisters.merge)
 
     def _halves(self, build: Builder, half: Index, is_backwards: bool) -> None:
         """Compare the halves of all runs of 2 * ``half`` vectors."""
         whole = build.times(half, 2)
-
-        def run(build: Builder, base: Index) -> None:
-            def compare(build: Builder, number: Index) -> None:
-                first = build.plus(base, number)
-                other = build.plus(first, half)
-                if is_backwards:
-                    last = build.plus(base, build.minus(whole, 1))
-                    other = build.minus(last, number)
-                a, b = self.load(build, first), self.load(build, other)
-                if is_backwards and self.at_once > 1:
-                    b = backwards(build, b)
-                self.store(build, build.insert(arith.MinsiOp(a, b)), first)
-                self.store(build, build.insert(arith.MaxsiOp(a, b)), other)
-
-            # Elements behind the last vector would be larger, so no exchange is needed.
-            missing = build.minus(build.plus(base, whole), self.count)
-            if is_backwards:
-                _loop(build, build.maximum(missing, 0), half, 1, compare)
-            else:
-                end = build.minimum(half, build.minus(half, missing))
-                _loop(build, 0, end, 1, compare)
-
-        _loop(build, 0, self.count, whole, run)
+        build, base = _loop(build, 0, self.count, whole)
+        # Elements behind the last vector would be larger, so no exchange is needed.
+        missing = build.minus(build.plus(base, whole), self.count)
+        if is_backwards:
+            build, number = _loop(build, build.maximum(missing, 0), half, 1)
+        else:
+            end = build.minimum(half, build.minus(half, missing))
+            build, number = _loop(build, 0, end, 1)
+        first = build.plus(base, number)
+        other = build.plus(first, half)
+        if is_backwards:
+            last = build.plus(base, build.minus(whole, 1))
+            other = build.minus(last, number)
+        a, b = self.load(build, first), self.load(build, other)
+        if is_backwards and self.at_once > 1:
+            b = backwards(build, b)
+        self.store(build, build.insert(arith.MinsiOp(a, b)), first)
+        self.store(build, build.insert(arith.MaxsiOp(a, b)), other)
 
 
 def _shifted(build: Builder, number: int, by: Index) -> Index:
@@ -327,17 +306,9 @@ def _shifted(build: Builder, number: int, by: Index) -> Index:
 
 
 def _loop(
-    build: Builder,
-    first: Index,
-    end: Index,
-    step: Index,
-    body: Callable[[Builder, Index], None],
-) -> None:
-    """Build a loop that carries no values; a single iteration needs no loop."""
+    build: Builder, first: Index, end: Index, step: Index
+) -> tuple[Builder, Index]:
+    """Do the same as `Builder.repeat`; a single iteration needs no loop."""
     if first == 0 and isinstance(end, int) and end == step:
-        body(build, first)
-        return
-    loop = build.for_loop(first, end, step)
-    inside = Builder.at_end(loop.body.block, build.location)
-    body(inside, loop.body.block.args[0])
-    inside.add(scf.YieldOp())
+        return build, first
+    return build.repeat(first, end, step)
