@@ -13,27 +13,33 @@ from xetl.ir.builder import Builder
 
 
 def strided_row(
-    build: Builder, base: SSAValue, at: Sequence[Index], row: VectorType, step: int
+    build: Builder,
+    base: SSAValue,
+    at: Sequence[Index],
+    row: VectorType,
+    step: int,
+    offset: int | None = None,
 ) -> SSAValue:
     """Load elements ``step`` apart along the last dimension, or neighbours backwards.
-
-    Memory may end with the last of the elements.
 
     Args:
         base: memory whose neighbours along the last dimension are neighbours.
         at: where the first element is.
         row: the type of the row.
         step: at least -1, not 0.
+        offset: how many places behind ``at`` the first element is, if memory has all
+            ``step`` vectors; None: none, and memory may end with the last element.
     """
     *others, first = at
     (lanes,) = row.get_shape()
-    last = (step - 1) * (lanes - 1)
+    early = step - 1 if offset is None else 0
+    last = (step - 1) * lanes - early
     starts = [*range(0, last, lanes), last] if step > 0 else [1 - lanes]
     places = [map(build.index, (*others, build.plus(first, n))) for n in starts]
     parts = [build.insert(vector.LoadOp(base, [*place], row)) for place in places]
     if step < 0:
         return backwards(build, *parts)
-    return each_nth(build, parts, lanes, 0, early=step - 1)
+    return each_nth(build, parts, lanes, offset or 0, early=early)
 
 
 def each_nth(

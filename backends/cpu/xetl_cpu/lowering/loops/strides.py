@@ -39,7 +39,7 @@ from xetl_cpu.lowering.loops.state import (
     view_of,
 )
 from xetl_cpu.lowering.loops.transposes import steps_of
-from xetl_cpu.lowering.strided_rows import backwards, each_nth, strided_row
+from xetl_cpu.lowering.strided_rows import backwards, strided_row
 
 
 def strided_load(
@@ -49,14 +49,14 @@ def strided_load(
 
     Whether numbers wrap around, and which lanes are active, is tested at run time.
     """
-    (step, offset), lanes = _few(tile), at.lanes
+    (step, offset), lanes, wide = _few(tile), at.lanes, vector_type(padding)
     if not step or at.axis != COLUMNS or tile.size is None:
         return None
     if may_have_limit(ev, at):
         build = ev.place(at)
         base, limit, conditions = _up_to_limit(ev, tile, mask, at)
         ev.limits[limit] = limit
-        found = _every_nth(build, tile, base, step, offset, padding)
+        found = strided_row(build, tile.memref, [base], wide, step, offset)
         for each, where in conditions:
             counts = ev.eval(each, where)
             found = build.insert(arith.SelectOp(counts, found, padding))
@@ -75,10 +75,9 @@ def strided_load(
         build.compare("eq", build.minus(last, first), step * (lanes - 1)),
     )
     indices, inside = scatter_lanes(ev, tile, mask, at)
-    wide = vector_type(padding)
     there, elsewhere = Block(), Block()
     loads = Builder.at_end(there)
-    found = _every_nth(loads, tile, first, step, 0, padding)
+    found = strided_row(loads, tile.memref, [first], wide, step, 0)
     for each in conditions:
         select = arith.SelectOp(ev.eval(each, at), found, padding)
         if _is_range(each):
@@ -140,25 +139,6 @@ def _up_to_limit(
             others.append((value, where))
     build = ev.place(at)
     return build.plus(base, build.times(at.col, step)), limit, others
-
-
-def _every_nth(
-    build: Builder,
-    tile: ScatterTile,
-    first: Index,
-    step: int,
-    offset: int,
-    like: SSAValue,
-) -> SSAValue:
-    """Load elements ``step`` apart, ``offset`` places behind ``first``."""
-    wide = vector_type(like)
-    (lanes,) = wide.get_shape()
-    if step < 0:
-        last = build.index(build.minus(first, lanes - 1))
-        return backwards(build, build.insert(vector.LoadOp(tile.memref, [last], wide)))
-    places = [build.index(build.plus(first, n * lanes)) for n in range(step)]
-    parts = [build.insert(vector.LoadOp(tile.memref, [n], wide)) for n in places]
-    return each_nth(build, parts, lanes, offset)
 
 
 def row_of_any_stride(
