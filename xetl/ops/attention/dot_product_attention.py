@@ -12,7 +12,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.attention.backward_kernel import attention_backward
+from xetl.ops.attention.backward_kernel import attention_backward, whole_backward
 from xetl.ops.attention.blocks import (
     are_merged,
     blocks_of,
@@ -21,7 +21,6 @@ from xetl.ops.attention.blocks import (
     whole_gradient_blocks,
 )
 from xetl.ops.attention.kernel import attention
-from xetl.ops.attention.whole_backward_kernel import whole_backward
 from xetl.ops.calling.calls import Launch, View, chain, itself, split_batch
 from xetl.ops.calling.declarations import (
     SUMS,
