@@ -34,10 +34,8 @@ from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import func, gpu, memref
 from xetl.ir.builder import Builder, Pass, remade
-from xetl.language.distribution import Layout
+from xetl.transforms.propagate_wg_maps.map_attributes import COLUMN_MAJOR, turned
 from xetl.transforms.unblock_values import unblock, unblocked_tile
-
-COLUMN_MAJOR = (0, 1)
 
 
 def turn_column_major_tiles(operations: Sequence[Operation]) -> None:
@@ -82,16 +80,6 @@ def _turned_type(type_: xetile.TileType) -> xetile.TileType:
         order=(1, 0),
         inner_blocks=(type_.inner_blocks or ())[::-1],
     )
-
-
-def turned(layout: Layout) -> Layout:
-    """Return the layout of the transposed tile: all lists and the order are swapped."""
-    lists = (
-        *(layout.sg_layout, layout.sg_data, layout.inst_data),
-        *(layout.lane_layout, layout.lane_data),
-    )
-    swapped: Any = [None if each is None else each[::-1] for each in lists]
-    return Layout(*swapped, order=tuple(1 - dim for dim in layout.order))
 
 
 def _turned_sg_map(found: xetile.SgMapAttr | None) -> xetile.SgMapAttr | None:

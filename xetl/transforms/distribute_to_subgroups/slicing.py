@@ -21,6 +21,7 @@ from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.language.distribution import Layout
 from xetl.transforms.distribute_to_subgroups import context
+from xetl.transforms.propagate_wg_maps.rules import is_line
 from xetl.worklist import Worklist
 
 Origin: TypeAlias = Sequence[base.Index]
@@ -66,14 +67,10 @@ def _fits(op: Operation, origin: Origin) -> bool:
         fixed = all(isinstance(start, int) for start in origin)
         return fixed or splat_bytes(op.value) is not None
     if isinstance(op, vector.ShapeCastOp):
-        return _is_line(base.vector_type(op.source)) and _is_line(op.result.type)
+        return is_line(op.source) and is_line(op.result)
     if isinstance(op, TileTransposeOp | vector.TransposeOp):
         return base.ints_of(op.permutation) == (1, 0)
     return True
-
-
-def _is_line(type_: base.Vector) -> bool:
-    return sum(extent > 1 for extent in type_.get_shape()) <= 1
 
 
 def slice_of(

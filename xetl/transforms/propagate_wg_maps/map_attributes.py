@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, UnitAttr, VectorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
@@ -185,11 +185,19 @@ def counted(layout: Layout, down_columns: bool) -> Layout:
     return plain(Layout(layout.sg_layout, layout.sg_data, order=order))
 
 
+def turned(layout: Layout) -> Layout:
+    """Return the layout of the transposed tile: all lists and the order are swapped."""
+    lists = (
+        *(layout.sg_layout, layout.sg_data, layout.inst_data),
+        *(layout.lane_layout, layout.lane_data),
+    )
+    swapped: Any = [None if each is None else each[::-1] for each in lists]
+    return Layout(*swapped, order=tuple(1 - dim for dim in layout.order))
+
+
 def transposed(layout: Layout) -> Layout:
     """Return the layout of the transposed value for which no data moves."""
-    order = tuple(1 - dim for dim in layout.order)
-    swapped = Layout(layout.sg_layout[::-1], layout.sg_data[::-1], order=order)
-    return plain(swapped)
+    return plain(turned(layout))
 
 
 def with_data(layout: Layout, dims: Sequence[int], sizes: Sequence[int]) -> Layout:

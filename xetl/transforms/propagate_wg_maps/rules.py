@@ -8,6 +8,7 @@ Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/xetile.md, section 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import StringAttr
@@ -205,15 +206,9 @@ def _of_load(op: xetile.LoadTileOp) -> Iterator[Relation]:
 def _of_mma(op: xetile.TileMmaOp) -> Iterator[Relation]:
     """Give a subgroup all of K: of A for its rows of C, of B for its columns of C."""
     depth = vector_type(op.a).get_shape()[1]
-
-    def left(c: Layout) -> Layout:
-        return with_data(c, [1], [depth])
-
-    def right(c: Layout) -> Layout:
-        return with_data(c, [0], [depth])
-
-    yield Relation(op, 0, op.result, left, None)
-    yield Relation(op, 1, op.result, right, None)
+    for index, dim in enumerate((1, 0)):
+        whole = partial(with_data, dims=[dim], sizes=[depth])
+        yield Relation(op, index, op.result, whole, None)
     if op.c is not None:
         yield Relation(op, 2, op.result)
 
@@ -245,25 +240,18 @@ def _of_lines(op: Any) -> Iterator[Relation]:
     """Give a subgroup whole lines along the dimensions whose extent changes."""
     source, result = shape_of(op.operands[0].type), shape_of(op.result.type)
     dims = lines_of(op)
-
-    def backward(layout: Layout) -> Layout:
-        return with_data(layout, dims, [source[dim] for dim in dims])
-
-    def forward(layout: Layout) -> Layout:
-        return with_data(layout, dims, [result[dim] for dim in dims])
-
+    of_source, of_result = (
+        partial(with_data, dims=dims, sizes=[shape[dim] for dim in dims])
+        for shape in (source, result)
+    )
     for index in range(len(op.operands)):
-        yield Relation(op, index, op.result, backward, forward)
+        yield Relation(op, index, op.result, of_source, of_result)
 
 
 def _of_broadcast(op: Any) -> Iterator[Relation]:
     """Let all subgroups along a dimension of size 1 share its element."""
-    dims: tuple[int, ...] = op.dims
-
-    def backward(result: Layout) -> Layout:
-        return with_data(result, dims, [1] * len(dims))
-
-    yield Relation(op, 0, op.result, backward, None)
+    of_source = partial(with_data, dims=op.dims, sizes=[1] * len(op.dims))
+    yield Relation(op, 0, op.result, of_source, None)
 
 
 def _of_control(op: Operation) -> Iterator[Relation]:
