@@ -14,9 +14,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import Index, is_memref
-from xetl.dialects.literals import make_splat
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import arith, gpu, memref, scf
+from xetl.dialects.upstream import gpu, memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.dialects.xetile.types import SHARED
 from xetl.ir.builder import Builder, remade
@@ -170,28 +169,28 @@ def guarded(
     condition: SSAValue | None,
     types: Sequence[Attribute],
     build: Build,
+    otherwise: Sequence[SSAValue] = (),
 ) -> list[SSAValue]:
     """Add the operations of ``build`` under a condition; return the results.
-
-    The results are zeros where the condition does not hold.
 
     Args:
         condition: a value of type i1; None: it always holds.
         types: the types of the values that ``build`` returns.
+        otherwise: the results where the condition does not hold; empty: zeros.
     """
     if condition is None:
         return list(build())
     then = Block()
     with team.inside(then):
         team.add(scf.YieldOp(*build()))
-    otherwise = Region()
+    rest = Region()
     if types:
         block = Block()
         with team.inside(block):
-            zeros = [team.add(arith.ConstantOp(make_splat(0, t), t)) for t in types]
-            team.add(scf.YieldOp(*zeros))
-        otherwise.add_block(block)
-    return list(team.add(scf.IfOp(condition, types, Region(then), otherwise)).results)
+            zeros = [] if otherwise else [team.constant(0, each) for each in types]
+            team.add(scf.YieldOp(*otherwise, *zeros))
+        rest.add_block(block)
+    return list(team.add(scf.IfOp(condition, types, Region(then), rest)).results)
 
 
 def is_distributed(value: SSAValue) -> bool:

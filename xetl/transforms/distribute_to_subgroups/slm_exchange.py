@@ -12,11 +12,10 @@ from math import gcd, prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, VectorType, i64
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import Index, vector_type
-from xetl.dialects.literals import make_splat
-from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.dialects.upstream import memref, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType
 from xetl.dialects.xetile.types import SHARED
@@ -286,28 +285,21 @@ class ChunkedExchange:
             return self._team.insert(LoadTileOp(self._tile(pieces[0])))
         whole = before
         if whole is None:
-            type_ = VectorType(self._element, shape)
-            whole = self._team.insert(arith.ConstantOp(make_splat(0, type_), type_))
+            whole = self._team.constant(0, VectorType(self._element, shape))
         for piece in pieces:
             whole = self._filled(whole, piece)
         return whole
 
     def _filled(self, whole: SSAValue, piece: Sequence[_Range]) -> SSAValue:
-        condition = self._condition(piece)
-        if condition is None:
-            return self._insert(whole, piece)
-        then, otherwise = Block(), Block()
-        with self._team.inside(then):
-            self._team.add(scf.YieldOp(self._insert(whole, piece)))
-        with self._team.inside(otherwise):
-            self._team.add(scf.YieldOp(whole))
-        choice = scf.IfOp(condition, [whole.type], Region(then), Region(otherwise))
-        return self._team.insert(choice)
+        def fill() -> Sequence[SSAValue]:
+            value = self._team.insert(LoadTileOp(self._tile(piece)))
+            starts = [each.at for each in piece]
+            filled = vector.InsertStridedSliceOp(value, whole, starts)
+            return [self._team.insert(filled)]
 
-    def _insert(self, whole: SSAValue, piece: Sequence[_Range]) -> SSAValue:
-        value = self._team.insert(LoadTileOp(self._tile(piece)))
-        starts = [each.at for each in piece]
-        return self._team.insert(vector.InsertStridedSliceOp(value, whole, starts))
+        condition = self._condition(piece)
+        (found,) = guarded(self._team, condition, [whole.type], fill, [whole])
+        return found
 
 
 def _is_all(piece: Sequence[_Range], shape: Sequence[int]) -> bool:
