@@ -34,15 +34,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, UnitAttr, VectorType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import IndexType, ModuleOp, UnitAttr, VectorType
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects import base, xsmm
 from xetl.dialects.kernel_attributes import PARALLEL
 from xetl.dialects.literals import with_type
-from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, cf, func, memref, scf, vector
 from xetl.dialects.upstream.memref import GlobalOp
 from xetl.dialects.xetile import AssertOp, LoadTileOp, TileTransposeOp
@@ -100,18 +99,15 @@ def _sizes(product: Batch) -> tuple[int, ...]:
     Raises:
         VerifyException: the elements of a row are not contiguous.
     """
-    types = [base.memref_type(each) for each in _sides(product)]
-    _, m, k = types[0].get_shape()
-    (a, lda, *row_a), (b, ldb, *row_b), (ldc, *row_c) = map(_strides, types)
+    _, m, k = base.memref_type(product.a).get_shape()
+    (a, lda, *row_a), (b, ldb, *row_b), (ldc, *row_c) = map(
+        products.steps, _sides(product)
+    )
     inner = [PAIR, 1] if product.in_pairs else [1]
     if (row_a, row_b, row_c) != ([1], inner, [1]):
         raise VerifyException("the elements of a row are not side by side")
     ldb = ldb // PAIR if product.in_pairs else ldb
-    return m, types[2].get_shape()[1], k, lda, ldb, ldc, a, b
-
-
-def _strides(type_: MemRefType[Attribute]) -> list[int]:
-    return [each or 0 for each in strides_of(type_) or ()]
+    return m, base.memref_type(product.c).get_shape()[1], k, lda, ldb, ldc, a, b
 
 
 # C functions --------------------------------------------------------------------------

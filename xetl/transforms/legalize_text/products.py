@@ -112,7 +112,7 @@ def converted(build: Builder, value: SSAValue, element: Attribute) -> SSAValue:
 
 def rows_of_pairs(build: Builder, source: SSAValue) -> SSAValue:
     """Return a view of (k / 2, n, 2) as the matrix (k / 2, 2 n)."""
-    type_, (row, *pair) = memref_type(source), _strides(source)
+    type_, (row, *pair) = memref_type(source), steps(source)
     if pair != [PAIR, 1]:
         raise VerifyException("the pairs are torn apart")
     rows, columns, _ = type_.get_shape()
@@ -121,7 +121,8 @@ def rows_of_pairs(build: Builder, source: SSAValue) -> SSAValue:
     return build.insert(memref.CollapseShapeOp(source, result, [[0], [1, 2]]))
 
 
-def _strides(source: SSAValue) -> list[int]:
+def steps(source: SSAValue) -> list[int]:
+    """Return the strides of a memref, in elements; the type has to state them."""
     type_ = memref_type(source)
     strides = strides_of(type_)
     if strides is None or not has_static_layout(type_):
@@ -133,7 +134,7 @@ def part(
     build: Builder, source: SSAValue, at: Indices, sizes: Sequence[int], dropped: int
 ) -> SSAValue:
     """Return a subview of a memref without dimension ``dropped``, which has size 1."""
-    strides = _strides(source)
+    strides = steps(source)
     kept = [dim for dim in range(len(sizes)) if dim != dropped]
     layout = builtin.StridedLayoutAttr(
         [strides[dim] for dim in kept], builtin.NoneAttr()

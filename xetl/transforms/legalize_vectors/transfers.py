@@ -41,10 +41,12 @@ class Window:
 def read(build: Builder, op: vector.TransferReadOp) -> Values | None:
     """Rewrite a read as a load, and a transpose if the map swaps rows and columns."""
     padding = _padding(op)
-    window = _window(op, vector_type(op.result).get_shape()) if padding else None
-    if window is None or padding is None:
+    if padding is None:
         return None
-    value = build.insert(xetile.LoadTileOp(_tile(window, build), padding.attribute))
+    window = _window(op, vector_type(op.result).get_shape())
+    if window is None:
+        return None
+    value = build.insert(xetile.LoadTileOp(_tile(window, build), *padding))
     if window.is_turned:
         value = build.insert(xetile.TileTransposeOp(value))
     return [value]
@@ -65,22 +67,16 @@ def write(build: Builder, op: vector.TransferWriteOp) -> Values | None:
 # Padding ----------------------------------------------------------------------------
 
 
-@record(frozen=True)
-class _Padding:
-    attribute: Attribute | None
-
-
-def _padding(op: vector.TransferReadOp) -> _Padding | None:
-    """Return the constant padding. Return None if it is not constant."""
+def _padding(op: vector.TransferReadOp) -> list[Attribute] | None:
+    """Return the constant padding, or [] for that of loads; None: it is no constant."""
     if all(_flags(op)):
-        return _Padding(None)
+        return []
     constant = op.padding.owner
     if not isinstance(constant, arith.ConstantOp):
         return None
     number = splat_value(constant.value)
     # A load pads with positive zero by default, but not with negative zero.
-    is_default = str(number) in ("0", "0.0")
-    return _Padding(None if is_default else constant.value)
+    return [] if str(number) in ("0", "0.0") else [constant.value]
 
 
 def _flags(op: Transfer) -> list[bool]:
