@@ -307,18 +307,13 @@ def narrower(value: SSAValue, type_: Attribute) -> Folded:
 def fold_to_float(op: Operation) -> Folded:
     """Fold casts of constant integers to floats if f64 has the exact number."""
     known, type_ = integer_of(op.operands[0]), op.results[0].type
-    element = base.element_type(type_)
-    if known is None or not isinstance(element, AnyFloat):
+    if known is None:
         return None
     bits = width_of(op.operands[0].type)
     read = unsigned if isinstance(op, arith.UitofpOp) else signed
     value = read(known, bits)
-    if abs(value) > 1 << 53:
-        return None
-    try:
-        return make_splat(element.unpack(element.pack((float(value),)), 1)[0], type_)
-    except (OverflowError, NotImplementedError):
-        return None
+    rounded = _rounded(float(value), type_) if abs(value) <= 1 << 53 else None
+    return None if rounded is None else make_splat(rounded, type_)
 
 
 ARITHMETIC_FOLDS: dict[type[Operation], Fold] = {
