@@ -21,6 +21,7 @@ from xetl.errors import InternalError
 from xetl_xegpu.emit import memory
 from xetl_xegpu.emit.arith_math import is_bool
 from xetl_xegpu.emit.builtins import EXTENSIONS, find_builtin
+from xetl_xegpu.emit.scalars import bits_of
 from xetl_xegpu.simt import LENGTHS
 
 
@@ -38,24 +39,19 @@ def _is_wrong(cast: ll.Instruction) -> bool:
     (narrow,) = cast.operands
     if not isinstance(narrow, ll.Instruction) or narrow.opname != "trunc":
         return False
-    return _bits(narrow.operands[0].type) > _bits(cast.type)
+    return bits_of(narrow.operands[0].type) > bits_of(cast.type)
 
 
 def _mend(block: ll.Block, cast: ll.Instruction) -> None:
     (narrow,) = cast.operands
     assert isinstance(narrow, ll.Instruction)
     (wide,) = narrow.operands
-    mask = (1 << _bits(narrow.type)) - 1
+    mask = (1 << bits_of(narrow.type)) - 1
     many = getattr(wide.type, "count", None)
     kept = ll.Constant(wide.type, mask if many is None else [mask] * many)
     made = ll.instructions.Instruction(block, wide.type, "and", [wide, kept])
     block.instructions.insert(block.instructions.index(cast), made)
     cast.opname, cast.operands[0] = "trunc", made
-
-
-def _bits(type_: Type) -> int:
-    """Return the width of an integer, or of the elements of a vector."""
-    return getattr(type_, "element", type_).width
 
 
 WIDTHS = (1, 8, 16, 32, 64)
