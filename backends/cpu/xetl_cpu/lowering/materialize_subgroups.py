@@ -203,10 +203,8 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     _replace_thread_ids(inside, number, counts)
     _replace(inside, gpu.SubgroupIdOp, number)
     barriers = operations_in(inside, gpu.BarrierOp, *NAMED)
-    bounds = [arith.ConstantOp.index(value) for value in (0, count, 1)]
-    for constant in bounds:
-        Rewriter.insert_op(constant, InsertPoint.before(last))
-    _replace(inside, gpu.NumSubgroupsOp, bounds[1].result)
+    bounds = [*map(Builder.before(last).index, (0, count, 1))]
+    _replace(inside, gpu.NumSubgroupsOp, bounds[1])
     if barriers:
         if any(isinstance(barrier, NAMED) for barrier in barriers):
             lower_named_barriers(Builder.before(last), inside, number, count)
@@ -215,13 +213,12 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
                 Rewriter.replace_op(barrier, BarrierOp())
         wrapper: Operation = FibersOp(regions=[Region(inside)], count=count)
     elif count == 1:
-        number.replace_all_uses_with(bounds[0].result)
+        number.replace_all_uses_with(bounds[0])
         move_before(inside.ops, last)
         return
     else:
         inside.add_op(scf.YieldOp())
-        lower, upper, step = (constant.result for constant in bounds)
-        wrapper = scf.ForOp(lower, upper, step, [], Region(inside))
+        wrapper = scf.ForOp(*bounds, [], Region(inside))
     Rewriter.insert_op(wrapper, InsertPoint.before(last))
 
 

@@ -38,8 +38,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, ModuleOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import is_defined_outside
@@ -180,15 +180,10 @@ def form_groups(loop: scf.ParallelOp, axis: int, size: Index) -> Group:
     """Let programs run in groups of ``size`` numbers along an axis of the grid."""
     build = Builder.before(loop)
     number, grid = loop.body.block.args[axis], loop.upper_bounds[axis]
-    body = Block(arg_types=[IndexType()])
-    (first,) = body.args
+    group, end = build.for_loop(0, grid, size), scf.YieldOp()
+    group.body.block.add_op(end)
+    (first,) = group.body.block.args
     first.name_hint = "first_of_group"
-    end = scf.YieldOp()
-    body.add_op(end)
-    zero, step = build.index(0), build.index(size)
-    group = scf.ForOp(zero, grid, step, [], Region(body))
-    group.location = loop.location
-    build.add(group)
     move_before([loop], end)
     inside = Builder.before(loop)
     extent = inside.minimum(inside.minus(grid, first), size)
