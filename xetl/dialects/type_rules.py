@@ -129,10 +129,10 @@ def plan_types(op_type: type[irdl.IRDLOperation], known: Iterable[str]) -> list[
         ready = {n: r for n, r in rules.items() if r and done >= set(r.sources)}
         if not ready:
             raise TypeError(f"{op_type.name}: nothing says the types of {left}")
-        for name, (sources, function, is_whole) in ready.items():
-            types = tuple(slots[each] for each in sources if each in slots)
-            named = tuple(properties[each] for each in sources if each in properties)
-            steps.append(Step(slots[name], types, named, function, is_whole))
+        for name, rule in ready.items():
+            types = tuple(slots[n] for n in rule.sources if n in slots)
+            named = tuple(properties[n] for n in rule.sources if n in properties)
+            steps.append(Step(slots[name], types, named, rule.function, rule.is_whole))
         done.update(ready)
     return steps
 
@@ -229,23 +229,17 @@ def is_inferred(constraint: irdl.RangeConstraint) -> bool:
     return _rule_of(constraint) is not None
 
 
-class _Rule(NamedTuple):
-    sources: tuple[str, ...]
-    function: Function
-    is_whole: bool = False
-
-
 def _element_of(constraint: irdl.RangeConstraint) -> irdl.AttrConstraint | None:
     if isinstance(constraint, irdl.RangeLengthConstraint):
         constraint = constraint.constraint
     return constraint.constr if isinstance(constraint, irdl.RangeOf) else None
 
 
-def _rule_of(constraint: irdl.RangeConstraint) -> _Rule | None:
+def _rule_of(constraint: irdl.RangeConstraint) -> Like[Attribute] | None:
     element = _element_of(constraint)
     if isinstance(element, Like):
-        return _Rule(element.sources, element.function, element.is_whole)
+        return element
     if element is not None and element.can_infer(set()):
         only: Attribute = element.infer(irdl.VerificationContext())
-        return _Rule((), lambda: only)
+        return Like((), lambda: only, element)
     return None
