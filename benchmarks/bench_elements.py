@@ -21,6 +21,7 @@ if __name__ == "__main__":
         for what in (
             *("five_points", "choice", "down", "paths", "product", "windows"),
             *("count", "pooled", "distances", "turned"),
+            *("ring", "warping", "integral"),
         )
         for dtype in ("float32", "float64")
     ]

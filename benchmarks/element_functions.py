@@ -104,9 +104,34 @@ def turned(A, B, n):
             B[j, i] = A[i, j]
 
 
+def ring(A, B, n):
+    """Sums of four neighbours on a torus."""
+    for i in range(n):
+        for j in range(n):
+            rows = A[(i + 1) % n, j] + A[(i - 1 + n) % n, j]
+            B[i, j] = rows + A[i, (j + 1) % n] + A[i, (j - 1 + n) % n]
+
+
+def warping(A, B, n):
+    """Dynamic time warping of two series: each element needs the one before."""
+    for i in range(1, n):
+        for j in range(1, n):
+            least = min(B[i - 1, j], B[i, j - 1], B[i - 1, j - 1])
+            B[i, j] = least + abs(A[0, i] - A[1, j])
+
+
+def integral(A, B, n):
+    """Sums of all elements above and to the left."""
+    for i in range(1, n):
+        total = 0.0
+        for j in range(n):
+            total += A[i, j]
+            B[i, j] = B[i - 1, j] + total
+
+
 ALL = (
     *(five_points, choice, down, paths, product, windows),
-    *(count, pooled, distances, turned),
+    *(count, pooled, distances, turned, ring, warping, integral),
 )
 FUNCTIONS = {each.__name__: each for each in ALL}
 
