@@ -24,8 +24,8 @@ tests of bounds become masks. An element of a stored array that all iterations r
 stores. Products and sums are not fused in either loop, so that equal elements give
 equal results wherever they are.
 
-Values that a loop only folds numbers into, in any order (`xetl.analysis.folds`), are
-folded lane by lane and combined behind the loop.
+Values that a loop only folds numbers into, in any order (`_fold_kind`), are folded lane
+by lane and combined behind the loop.
 
 Every second, third or fourth element, and colors of pixels (``X[i, %j, 2]``), are loads
 and shuffles. Other elements are gathered, unless a loop inside has neighbours.
@@ -42,12 +42,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, product
 
-from xdsl.dialects.builtin import IndexType, ModuleOp, UnitAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.dialects.builtin import IndexType, ModuleOp, UnitAttr, i1
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from xetl.analysis.affine import constant_distance, is_defined_outside
-from xetl.analysis.control_flow import yielded
-from xetl.analysis.folds import fold_kind
+from xetl.analysis.control_flow import sources, targets, yielded
 from xetl.analysis.memory import roots_of
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import (
@@ -59,7 +58,13 @@ from xetl.dialects.base import (
     operations_in,
     row_type,
 )
-from xetl.dialects.reduction_kinds import identity_of, operation_of
+from xetl.dialects.reduction_kinds import (
+    ON_FLOATS,
+    ON_INTEGERS,
+    SUMS,
+    identity_of,
+    operation_of,
+)
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Builder, Pass, move_before
 from xetl.transforms.diagnostics import remark
@@ -96,7 +101,7 @@ def _vectors(loop: scf.ForOp, target: Target) -> _Vectors | None:
     lanes = _lanes(loop, target.vector_bytes)
     if lanes is None:
         return None
-    kinds = [fold_kind(loop, index) for index in range(len(loop.init_args))]
+    kinds = [_fold_kind(loop, index) for index in range(len(loop.init_args))]
     if None in kinds:
         return None
     found = _Vectors(loop, lanes, [kind for kind in kinds if kind])
@@ -239,3 +244,61 @@ class _Vectors(Body):
         """Return what both loops folded."""
         part = self.outside.insert(vector.ReductionOp(parts, kind=kind))
         return self.outside.insert(operation_of(kind, part.type)(number, part))
+
+
+_FOLDS = {
+    **{row.operation: kind for kind, row in ON_INTEGERS.items()},
+    **{row.operation: kind for kind, row in ON_FLOATS.items() if kind not in SUMS},
+    arith.SubiOp: "add",
+}
+"""The kinds whose numbers may be combined in any order."""
+
+
+def _fold_kind(loop: scf.ForOp, index: int) -> str | None:
+    """Return the kind of reduction that a loop computes in a carried value.
+
+    The value goes through operations of this kind, which bring other numbers, and
+    through conditionals and loops; nothing else reads it. So iterations may fold into
+    values of their own, which start with the identity and are combined at the end.
+    Sums of floats are no such reductions, for they depend on the order.
+
+    Args:
+        index: counts from 0, without the counter.
+    """
+    start: SSAValue = loop.body.block.args[index + 1]
+    if start.type == i1:
+        return None
+    folded, waiting, kinds = set[SSAValue]([start]), [start], set[str]()
+    while waiting:
+        for use in waiting.pop().uses:
+            op = use.operation
+            found: list[SSAValue] = []
+            if type(op) in _FOLDS:
+                kinds.add(_FOLDS[type(op)])
+                found = [*op.results]
+            elif isinstance(op, arith.SelectOp):
+                found = [op.result]
+            elif op is not loop.body.block.last_op:
+                found = [*targets(op, use.index)]
+            elif use.index != index:
+                return None
+            if not found and op is not loop.body.block.last_op:
+                return None
+            waiting += [each for each in found if each not in folded]
+            folded.update(found)
+    is_one = yielded(loop.body.block)[index] in folded and all(
+        _is_folded(each, folded) for each in folded if each is not start
+    )
+    return kinds.pop() if is_one and len(kinds) == 1 else None
+
+
+def _is_folded(value: SSAValue, folded: set[SSAValue]) -> bool:
+    """Whether a value is one folded value, or one with another number."""
+    op = value.owner
+    if isinstance(op, arith.SelectOp):
+        return op.operands[0] not in folded and {*op.operands[1:]} <= folded
+    if type(op) in _FOLDS:
+        assert isinstance(op, Operation)
+        left, right = (each in folded for each in op.operands)
+        return left and not right if isinstance(op, arith.SubiOp) else left != right
+    return {*(sources(value) or [None])} <= folded
