@@ -36,7 +36,12 @@ from collections.abc import Iterable, Iterator
 from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from xetl.analysis.affine import constant_distance, divisor_of, is_non_negative
+from xetl.analysis.affine import (
+    constant_distance,
+    divisor_of,
+    is_defined_outside,
+    is_non_negative,
+)
 from xetl.analysis.control_flow import loop_of_counter
 from xetl.dialects.base import Index, constant_index, is_vector, known, operations_in
 from xetl.dialects.kernel_attributes import BOUNDS
@@ -75,16 +80,26 @@ def _version(loop: scf.ForOp) -> None:
     ops = [*loop.walk()]
     has_vectors = any(is_vector(value.type) for op in ops for value in op.results)
     if len(ops) <= _MOST_OPERATIONS and not has_vectors:
-        loop = _copied(loop, [*_testable(loop)], [*_wrapped(loop)])
+        loop = _copied(loop, _settled(loop), [*_testable(loop)], [*_wrapped(loop)])
     for inner in _outermost(loop):
         _version(inner)
+
+
+def _settled(loop: scf.ForOp) -> list[SSAValue]:
+    """Return the answers of tests in front of the loop that it uses."""
+    used = dict.fromkeys(value for op in loop.walk() for value in op.operands)
+    return [v for v in used if _is_test(v.owner) and is_defined_outside(v, loop)]
+
+
+def _is_test(op: Operation | Block) -> bool:
+    return isinstance(op, arith.CmpiOp) and BOUNDS in op.attributes
 
 
 def _testable(loop: scf.ForOp) -> Iterator[arith.CmpiOp]:
     """Yield the tests whose answers for all iterations are known before the loop."""
     for test in operations_in(loop, arith.CmpiOp):
-        is_test = BOUNDS in test.attributes and is_known_before(test.rhs, loop)
-        if is_test and _has_extremes(test.lhs, loop):
+        is_fixed = _is_test(test) and is_known_before(test.rhs, loop)
+        if is_fixed and _has_extremes(test.lhs, loop):
             yield test
 
 
@@ -173,15 +188,18 @@ def _sources(value: SSAValue, is_most: bool) -> Iterator[tuple[SSAValue, bool, i
 
 def _copied(
     loop: scf.ForOp,
+    settled: list[SSAValue],
     tests: list[arith.CmpiOp],
     wrapped: list[tuple[Operation, SSAValue]],
 ) -> scf.ForOp:
     """Return a copy without tests and divisions, or the loop if it has none of them."""
-    if not (tests or wrapped):
+    if not (settled or tests or wrapped):
         return loop
     round_each(loop.walk())
-    build, copies = Builder.before(loop), dict[SSAValue, SSAValue]()
-    conditions = [*_conditions(build, loop, tests), *_are_near(build, loop, wrapped)]
+    build = Builder.before(loop)
+    copies: dict[SSAValue, SSAValue] = {v: build.constant(1, i1) for v in settled}
+    conditions = [*settled, *_conditions(build, loop, tests)]
+    conditions += _are_near(build, loop, wrapped)
     values = [each.operands[0] for each in (*tests, *(op for op, _ in wrapped))]
     parts = [p for v in values for m in (False, True) for p in _parts(v, loop, m)]
     conditions += _are_small(build, loop, dict.fromkeys(parts))

@@ -80,6 +80,26 @@ func.func @ring(%A: memref<?xf32>, %n: index) {
   func.return
 }
 
+// A row that is tested in front of the loop.
+// CHECK-LABEL: @settled
+// CHECK:       %[[ROW:.*]] = arith.cmpi ult, %row, %{{.*}}
+// CHECK:       scf.if %[[ROW]] {
+// CHECK:         scf.for %[[I:.*]] = %c0 to %n step %c1 {
+// CHECK-NEXT:      memref.store %x, %A[%[[I]]]
+// CHECK:       } else {
+func.func @settled(%A: memref<?xf32>, %row: index, %x: f32, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0, %1, %size, %2 = memref.extract_strided_metadata %A : memref<?xf32> -> memref<f32>, index, index, index
+  %inside = arith.cmpi ult, %row, %size {xetile.bounds = "A"} : index
+  scf.for %i = %c0 to %n step %c1 {
+    scf.if %inside {
+      memref.store %x, %A[%i] : memref<?xf32>
+    }
+  }
+  func.return
+}
+
 // An index that is an element, one that has the counter twice, and vectors.
 // CHECK-LABEL: @left_alone
 // CHECK-NOT:   scf.if
