@@ -104,4 +104,4 @@ def test_each_loop_is_copied_once() -> None:
     # Of `i % 4`, and of the sum whose largest value depends on `first`.
     assert copies("floordivsi", rings, 0, SIZE) == 2
     text = recurrences.ir("forward-stored-elements", a, b, 0, SIZE, 1)
-    assert text.count("iter_args") == 4
+    assert text.count("iter_args") == 5
