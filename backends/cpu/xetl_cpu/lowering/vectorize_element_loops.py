@@ -74,7 +74,7 @@ from xetl_cpu.lowering.tiles import may_alias
 from xetl_cpu.targets import Target, find_target
 
 BY_ELEMENTS = "xetl.by_elements"
-"""Marks the loop over the elements of a vector: it is short."""
+"""Marks a loop that is not to be split: it is short, or a copy for few cases."""
 
 _INT_CASTS = (arith.IndexCastOp, arith.IndexCastuiOp)
 

@@ -26,14 +26,15 @@ A remainder as of ``A[(i + 1) % n]`` is a sum less than ``2 * n`` and not less t
 Products and sums are fused in neither copy: elements are the same wherever they are.
 
 Before: loops. After it vectorize-element-loops takes both copies.
-Left alone: loops with vectors, and long ones, as the code becomes twice as long.
+Left alone: loops with vectors, and long ones, as the code becomes twice as long. The
+old loop is not split at the ends of its arrays any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from xdsl.dialects.builtin import ModuleOp, i1
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.analysis.affine import (
@@ -50,6 +51,7 @@ from xetl.ir.builder import Builder, Pass
 from xetl.transforms.canonicalize import canonicalize
 from xetl_cpu.lowering.element_loops.body import round_each
 from xetl_cpu.lowering.element_loops.bounds import is_known_before, least_value
+from xetl_cpu.lowering.vectorize_element_loops import BY_ELEMENTS
 
 _MOST_OPERATIONS = 300
 _LARGEST = 1 << 40
@@ -211,6 +213,8 @@ def _copied(
         old.replace_all_uses_with(new)
     loop.detach()
     chosen.else_region.block.add_op(loop)
+    for each in operations_in(chosen.else_region.block, scf.ForOp):
+        each.attributes[BY_ELEMENTS] = UnitAttr()
     for each in (copy, loop):
         Builder.after(each).add(scf.YieldOp(*each.results))
     for test in tests:
