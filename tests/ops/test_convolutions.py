@@ -15,7 +15,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import bf16, f32
 from xetl.ops.calling.declarations import temporary
 from xetl.ops.calling.views import array_of
-from xetl.ops.convolution import kernels, plans
+from xetl.ops.convolution import by_weight, kernels, plans
 from xetl.ops.convolution.columns import has_few_pixels
 from xetl.ops.convolution.geometry import Geometry
 from xetl.ops.convolution.windows import LAST, find_windows
@@ -61,6 +61,9 @@ CASES = [
     ((2, 3, 13, 18), (5, 3, 2, 2), {"stride": 2}),
     # Rows shorter than half of a vector, with channels that fill one.
     ((3, 20, 5, 3), (20, 1, 3, 3), {"groups": 20, "padding": 1}),
+    # Channels that fill a vector: a product for each phase of the stride.
+    ((2, 18, 9, 11), (8, 18, 3, 5), {"stride": 2, "padding": (1, 2)}),
+    ((2, 17, 10, 11), (4, 17, 1, 3), {"stride": (3, 1), "padding": (0, 1)}),
 ]
 
 QUICK = 7
@@ -244,13 +247,21 @@ def test_no_images(stride: int, channels: int) -> None:
     assert (kernel.grad == 0).all()
 
 
-def test_a_tap_does_not_see_what_is_behind_its_pixels() -> None:
-    x, w = normal(2, 3, 5, 9), normal(3, 1, 1, 2).requires_grad_()
-    wanted = (x[..., :-1]).sum((0, 2, 3))
-    x[..., -1] = torch.inf  # which the second tap alone sees
-    ops.conv2d(x, w, groups=3).sum().backward()
-    torch.testing.assert_close(w.grad[:, 0, 0, 0], wanted)
-    assert w.grad[:, 0, 0, 1].isinf().all()
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 9), (36, 37)])
+@pytest.mark.parametrize("axis", [2, 3])
+def test_a_tap_does_not_see_what_is_behind_its_pixels(
+    groups: int, rows: int, columns: int, axis: int
+) -> None:
+    x, taps = normal(2, 3, rows, columns), (2, 1) if axis == 2 else (1, 2)
+    w = normal(6, 3 // groups, *taps).requires_grad_()
+    seen = x.narrow(axis, 0, x.shape[axis] - 1).sum((0, 2, 3))
+    x.select(axis, -1).fill_(torch.inf)  # which the second tap alone sees
+    ops.conv2d(x, w, groups=groups).sum().backward()
+    first, second = w.grad.flatten(2).unbind(2)
+    of_group = seen.reshape(groups, 1, -1).expand(-1, 6 // groups, -1)
+    torch.testing.assert_close(first, of_group.reshape(6, -1))
+    assert second.isinf().all()
 
 
 @pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
@@ -281,7 +292,7 @@ def test_layers_of_few_pixels(dtype: Any, stride: Any, how: Any) -> None:
 
     The gradient by the input is summed of what each tap gives.
     """
-    parts = [normal(2, 5, 6, 9).to(dtype), normal(128, 5, 3, 3).to(dtype)]
+    parts = [normal(2, 17, 6, 9).to(dtype), normal(128, 17, 3, 3).to(dtype)]
     kinds = dtype, torch.float64
     ours, exact = (
         [x.detach().to(kind).requires_grad_() for x in parts] for kind in kinds
@@ -368,6 +379,59 @@ def test_layers_of_few_taps(dtype: Any, stride: Any) -> None:
     out = ops.conv2d(x, w, bias, stride, 1)
     exact = torch.nn.functional.conv2d(*(v.double() for v in (x, w, bias)), stride, 1)
     close(out, exact.to(dtype), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "how"),
+    [
+        ((2, 3, 33, 64), (40, 3, 3, 3), (1, 1, 1, 1)),
+        ((3, 3, 50, 141), (20, 3, 7, 5), (2, (1, 3), (2, 1), 1)),
+        ((70, 1, 16, 29), (6, 1, 1, 2), (1, 0, 1, 1)),
+        ((2, 12, 35, 95), (21, 4, 2, 3), (1, (1, 0), 1, 3)),
+    ],
+)
+def test_gradient_of_few_channels_by_the_weight(
+    shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
+) -> None:
+    """Sums of rows; no product is made."""
+    monkeypatch.setattr(by_weight, "convolution_by_weight", None)
+    x, weight = normal(*shape).to(dtype), normal(*kernel).to(dtype).requires_grad_()
+    wanted = torch.nn.functional.conv2d(x, weight, None, *how)
+    grad = normal(*wanted.shape).to(dtype)
+    (found,) = torch.autograd.grad(ops.conv2d(x, weight, None, *how), weight, grad)
+    close(found, *torch.autograd.grad(wanted, weight, grad), 8 * BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "padding"),
+    [
+        ((2, 3, 17, 23), (10, 3, 5, 4), (2, 3), (1, 2)),
+        ((1, 1, 1, 300), (6, 1, 1, 11), (1, 4), 0),
+        ((2, 2, 10, 14), (5, 2, 2, 2), 3, 0),  # some pixels are in no window
+    ],
+)
+def test_gradient_of_few_channels_by_the_input(
+    shape: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    is_last: bool,
+    dtype: Any,
+    monkeypatch: Any,
+) -> None:
+    """One product and sums over windows; phases of the stride are not computed."""
+    monkeypatch.setattr(plans, "by_input", None)
+    kind = torch.channels_last if is_last else torch.contiguous_format
+    x = normal(*shape).to(dtype).to(memory_format=kind).requires_grad_()
+    weight = normal(*kernel).to(dtype)
+    out, exact = ops.conv2d(x, weight, None, stride, padding), x.double()
+    wanted = torch.conv2d(exact, weight.double(), None, stride, padding)
+    grad = normal(*out.shape).to(dtype)
+    (found,) = torch.autograd.grad(out, x, grad)
+    close(found, *torch.autograd.grad(wanted, x, grad.double()), BOUNDS[dtype])
 
 
 @pytest.mark.parametrize("padding", [(2, 0), (0, 2), (1, 1)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
@@ -9,23 +11,26 @@ from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import sums_of, width_of
+from xetl.ops.calling.views import size_of, sums_of, vectors_of, width_of
 from xetl.ops.convolution.depthwise import (
     is_depthwise,
+    room_of,
     tile_of_channels,
     weight_by_channels,
 )
-from xetl.ops.convolution.geometry import Geometry, Pair, evenly
+from xetl.ops.convolution.geometry import Geometry, Pair, divisors, evenly
 from xetl.ops.convolution.kernels import (
     convolution_by_weight,
-    depthwise_by_weight,
+    direct_by_weight,
     shifted,
 )
 from xetl.ops.convolution.plans import (
     MOST_PIXELS,
+    MOST_ROWS,
     are_narrow,
     each_image,
-    part_of,
+    is_on_cpu,
+    multiplies_pairs,
     taps_last,
     widths_of,
 )
@@ -39,6 +44,22 @@ from xetl.ops.convolution.windows import (
     paired,
     turn,
 )
+from xetl.ops.rows.reductions import add_all
+
+_PROGRAMS, _FEW = 64, 8
+"""`direct_by_weight`: programs if there are as many images, and the most channels."""
+
+
+class _Tile(NamedTuple):
+    """The last constants of `direct_by_weight`."""
+
+    part: int
+    unrolled: int
+    block: int
+    sums: int
+    tile: int
+    width: int
+    columns: int
 
 
 def by_weight(
@@ -54,13 +75,8 @@ def by_weight(
         copies, x = contiguous(x, groups)
         steps, grad = contiguous(grad, groups)
         return [*copies, *steps, *by_weight(grad, x, made, g, groups)]
-    if outer == groups and inner == 1 and (part := part_of(x, g, (1, 1))):
-        unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
-        tile = sums_of(x.dtype), part, unrolled, *widths_of(x, g)
-        how = *g.first, g.stride, g.dilation, g.taps, *tile
-        views: list[View] = [each_image, each_image, lambda a: a[:, 0]]
-        launch = Launch(depthwise_by_weight, views, (), (groups, 1, 1), how)
-        return [Step(launch, (x, grad, made))]
+    if tile := _tile_of(x, g, (inner, outer // groups)):
+        return _directly(grad, x, made, g, tile)
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
     tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
     tiles = kh * cdiv(kw * inner, tile[0])
@@ -93,6 +109,66 @@ def by_weight(
     launch = Launch(convolution_by_weight, (view, seen, each_tap), (), grid, constants)
     product = Step(launch, (windows, right, found))
     return [*copies, product, *taps_last(found, made)]
+
+
+def _tile_of(x: Operand, g: Geometry, channels: Pair) -> _Tile | None:
+    """Return the sizes of `direct_by_weight`, or None if it should not be used.
+
+    ``channels``: of a group, of the input and of the result.
+    """
+    (inner, outer), (registers, lanes) = channels, vectors_of(x)
+    if channels != (1, 1) and not _suits_sums(x, g, channels):
+        return None
+    width, columns = widths_of(x, g)
+    tile, most = lanes, registers // 2
+    terms, item, room = inner * size_of(g.taps), sums_of(x.dtype).itemsize, room_of(x)
+    sums, unrolled = max(
+        ((n, k) for n in divisors(outer, most) for k in divisors(terms, most // n)),
+        key=lambda pair: pair[0] * pair[1] / sum(pair),
+    )
+    if channels == (1, 1):
+        tile, unrolled = width, divisors(g.taps[1], 4)[-1]
+    each = terms * tile * item * sums
+    block = divisors(outer // sums, max(1, room // 2 // each))[-1]
+    planes = g.stride[0] * g.stride[1] * columns * inner
+    down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
+    left = (room - block * each) // item - planes * down
+    rows = min(MOST_ROWS, left // (planes + sums * width))
+    part = evenly(g.result[0], rows) if rows > 0 else 0
+    tiles = unrolled, block * sums, sums, tile, width, columns
+    return _Tile(part, *tiles) if part else None
+
+
+def _suits_sums(x: Operand, g: Geometry, channels: Pair) -> bool:
+    """Return whether sums of rows cost less than copying operands for a product.
+
+    [measured] Rows and columns fill vectors, and channels are few.
+    """
+    inner, outer = channels
+    lanes, (rows, columns) = vectors_of(x)[1], g.result
+    is_few = inner * outer <= _FEW**2 if multiplies_pairs(x) else inner <= _FEW
+    is_full = rows >= lanes and 4 * columns >= 3 * lanes * cdiv(columns, lanes)
+    return is_on_cpu(x) and is_few and is_full
+
+
+def _directly(
+    grad: Operand, x: Operand, made: Operand, g: Geometry, tile: _Tile
+) -> list[Step]:
+    """Return the launches of `direct_by_weight`."""
+    (outer, inner), acc = made.shape[:2], sums_of(x.dtype)
+    channels = inner, outer * inner // x.shape[1]
+    blocks = outer // tile.block
+    found = made
+    programs = min(x.shape[0], cdiv(_PROGRAMS, blocks))
+    shape = programs, outer, inner * size_of(g.taps)
+    if programs > 1:
+        found = temporary(shape, acc)
+    how = g.stride, g.dilation, g.taps, channels, acc
+    views: list[View] = [each_image, itself, lambda a: a.reshape(shape)]
+    constants = *g.first, *how, *tile
+    launch = Launch(direct_by_weight, views, (), (blocks, programs, 1), constants)
+    steps = [Step(launch, (x, grad, found))]
+    return steps if found is made else [*steps, *add_all(found, made, 1.0, 0)]
 
 
 def _as_one(array: Numbers) -> Numbers:

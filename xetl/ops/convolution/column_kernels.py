@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.matrices import put
-from xetl.xetile import Array, constexpr
+from xetl.xetile import Array, cdiv, constexpr
 
 
 @xetile.function
@@ -136,3 +136,44 @@ def sums_of_taps(
     xetile.barrier()
     tile = xetile.load_tile(xetile.init_tile(sums, [0, 0], (PART, WIDTH)))
     put(tile.T, out[image], [c, first])
+
+
+@xetile.kernel
+def sums_of_windows(
+    found: Array,
+    out: Array,
+    height: int,
+    width: int,
+    above: int,
+    before: int,
+    STRIDES: constexpr,
+    TAPS: constexpr,
+    PART: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """`sums_of_taps` with pixels in lanes; neighbouring taps read neighbouring pixels.
+
+    A pixel meets every ``STRIDES``-th tap: as many as there are windows that have it.
+
+    Args:
+        found: (images, channels, taps * pixels of the result).
+        out: (images, channels, rows, columns).
+        PART: rows of a program.
+        WIDTH: columns of a program.
+    """
+    first, top = xetile.program_id(0) * WIDTH, xetile.program_id(1) * PART
+    image, c = xetile.program_id(2) % out.shape[0], xetile.program_id(2) // out.shape[0]
+    (down, across), (kh, kw) = STRIDES, TAPS
+    at = xetile.arange(WIDTH) + (first + before)
+    for row in range(top, min(top + PART, out.shape[2])):
+        acc = xetile.zeros((WIDTH,), found.dtype)
+        for part in range(cdiv(kh, down) * cdiv(kw, across)):
+            ki = (row + above) % down + part // cdiv(kw, across) * down
+            i, q = (row + above - ki) // down, part % cdiv(kw, across)
+            kj, j = at % across + q * across, at // across - q
+            inside = (kj < kw) & (j >= 0) & (j < width)
+            index = ((ki * kw + kj) * height + i) * width + j
+            v = found[image, c][index]
+            if ki < kh and i >= 0 and i < height:
+                acc = acc + xetile.where(inside, v, 0.0)
+        put(acc[None, :], out[image, c], [row, first])

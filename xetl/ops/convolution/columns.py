@@ -9,11 +9,17 @@ processing", 2006).
 from __future__ import annotations
 
 from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import size_of, sums_of, width_of
-from xetl.ops.convolution.column_kernels import columns, columns_by_rows, sums_of_taps
+from xetl.ops.calling.views import size_of, sums_of, vectors_of, width_of
+from xetl.ops.convolution.column_kernels import (
+    columns,
+    columns_by_rows,
+    sums_of_taps,
+    sums_of_windows,
+)
 from xetl.ops.convolution.geometry import Geometry
 from xetl.ops.convolution.plans import multiply_pixels
 from xetl.ops.convolution.windows import (
@@ -97,6 +103,35 @@ def input_by_columns(
     numbers = (*g.result, *g.first, width, g.stride, g.dilation, g.taps, *tile)
     launch = Launch(sums_of_taps, (itself, flat), (), grid, numbers)
     return [*steps, Step(launch, (found, made))]
+
+
+def has_few_channels(weight: Operand, g: Geometry, groups: int) -> bool:
+    """Return whether the input has fewer channels than a vector has lanes.
+
+    Then products of each phase of a stride would leave lanes without use.
+    """
+    is_dense = groups == 1 and g.dilation == (1, 1) != g.stride
+    return is_dense and weight.shape[1] < vectors_of(weight)[1]
+
+
+def input_by_windows(
+    grad: Operand, weight: Operand, made: Operand, g: Geometry
+) -> list[Step]:
+    """Return the launches of the gradient of the input: a sum over windows."""
+    if is_channels_last(made):
+        first = temporary(made.shape, made.dtype)
+        return [*input_by_windows(grad, weight, first, g), copied(first, made)]
+    (images, channels, height, width), taps = made.shape, size_of(g.taps)
+    outer, pixels = weight.shape[0], size_of(g.result)
+    found = temporary((images, channels, taps * pixels), sums_of(grad.dtype))
+    to = Seen(found, _as((images, channels * taps, pixels)))
+    right = Seen(grad, _as((images, outer, pixels)))
+    step = multiply(Seen(weight, _flat).turned(), right, to)
+    tile = min(_PART, height), min(_PIXELS, width_of(width))
+    grid = cdiv(width, tile[1]), cdiv(height, tile[0]), images * channels
+    numbers = (*g.result, *g.first, g.stride, g.taps, *tile)
+    launch = Launch(sums_of_windows, (itself, itself), (), grid, numbers)
+    return [step, Step(launch, (found, made))]
 
 
 def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:

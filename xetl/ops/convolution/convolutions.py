@@ -34,8 +34,10 @@ from xetl.ops.convolution.by_weight import by_weight
 from xetl.ops.convolution.columns import (
     convolve_columns,
     copies_pixels,
+    has_few_channels,
     has_few_pixels,
     input_by_columns,
+    input_by_windows,
     weight_by_columns,
 )
 from xetl.ops.convolution.geometry import Geometry, phases
@@ -140,6 +142,8 @@ def convolution_by_input(
     new = _images_like(grad, shape)
     if not grad.shape[0]:
         return Call((new,), lambda _: [])
+    if has_few_channels(weight, g, groups):
+        return Call((new,), lambda made: input_by_windows(grad, weight, made[0], g))
     if has_few_pixels(weight, grad.shape[0], g, groups) and not g.is_product:
         return Call((new,), lambda made: input_by_columns(grad, weight, made[0], g))
     # To store phases separately costs more than to multiply zeros between pixels.

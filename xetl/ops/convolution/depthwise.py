@@ -186,11 +186,17 @@ def depthwise_sums(
     put(take(sums, [0, 0], (count, BLOCK), ACC).T, out[image], [c, 0])
 
 
+def room_of(x: Operand) -> int:
+    """Return the bytes that a program may copy to shared memory."""
+    backend = choose_backend(values=[array_of(x)])
+    if backend.name != "cpu":
+        return SCRATCH
+    return backend.private_cache(choose_target(backend)) // 4
+
+
 def tile_of_channels(x: Operand, g: Geometry) -> tuple[int, int, int, int] | None:
     """Return the constants of `depthwise` from PART on; None if they do not fit."""
-    backend, item = choose_backend(values=[array_of(x)]), sums_of(x.dtype).itemsize
-    is_cpu, lanes = backend.name == "cpu", vectors_of(x)[1]
-    room = backend.private_cache(choose_target(backend)) // 4 if is_cpu else SCRATCH
+    item, lanes, room = sums_of(x.dtype).itemsize, vectors_of(x)[1], room_of(x)
     block = min(_VECTORS, cdiv(x.shape[1], lanes)) * lanes
     width = evenly(g.result[1], _WIDTH)
     columns = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]

@@ -20,6 +20,11 @@ def evenly(extent: int, most: int) -> int:
     return cdiv(extent, cdiv(extent, most))
 
 
+def divisors(number: int, most: int) -> list[int]:
+    """Return the divisors of a number that are at most ``most``, the largest last."""
+    return [n for n in range(1, min(number, most) + 1) if number % n == 0]
+
+
 @dataclass(frozen=True)
 class Geometry:
     """The geometry of a convolution: the pixels that each tap reads and writes.

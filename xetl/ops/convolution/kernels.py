@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.matrices import put, take
-from xetl.xetile import Array, cdiv, constexpr
+from xetl.xetile import Array, Vector, cdiv, constexpr
 
 
 @xetile.kernel
@@ -254,8 +254,63 @@ def direct(
                 put(acc, out[image * outer + channel], [first + i, j])
 
 
+@xetile.function
+def place_of_term(
+    term: int,
+    TAPS: constexpr,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    ROWS: constexpr,
+) -> tuple[int, int]:
+    """Return the row and column of planes that a tap of a channel reads first.
+
+    Args:
+        term: the number of the tap among those of all channels.
+        TAPS: rows and columns of the kernel.
+        STRIDES: rows and columns between two windows.
+        DILATION: rows and columns between two taps.
+        ROWS: rows of a plane; see `copy_planes`.
+    """
+    c, tap = term // (TAPS[0] * TAPS[1]), term % (TAPS[0] * TAPS[1])
+    row, column = tap // TAPS[1] * DILATION[0], tap % TAPS[1] * DILATION[1]
+    plane = (c * STRIDES[0] + row % STRIDES[0]) * STRIDES[1] + column % STRIDES[1]
+    return plane * ROWS + row // STRIDES[0], column // STRIDES[1]
+
+
+@xetile.function
+def products_of_rows(
+    planes: Array,
+    copied: Array,
+    places: tuple[tuple[int, int], ...],
+    col: int,
+    count: int,
+    SUMS: constexpr,
+    TILE: constexpr,
+) -> tuple[Vector, ...]:
+    """Return sums over ``count`` rows: each plane times each of SUMS gradients.
+
+    ``places`` are the first rows and the columns in the planes; of all, the TILE
+    columns from ``col`` on.
+    """
+    sums: tuple[Vector, ...] = (xetile.zeros((1, TILE), planes.dtype),)
+    accs, part = sums * (SUMS * len(places)), copied.shape[0] // SUMS
+    for i in range(count):
+        others: tuple[Vector, ...] = ()
+        found: tuple[Vector, ...] = ()
+        for n in xetile.static_range(SUMS):
+            other = take(copied, [n * part + i, col], (1, TILE), planes.dtype)
+            others = (*others, other)
+        for each in xetile.static_range(len(places)):
+            row, column = places[each]
+            v = take(planes, [row + i, column + col], (1, TILE), planes.dtype)
+            for n in xetile.static_range(SUMS):
+                found = (*found, accs[len(found)] + v * others[n])
+        accs = found
+    return accs
+
+
 @xetile.kernel
-def depthwise_by_weight(
+def direct_by_weight(
     x: Array,
     grad: Array,
     out: Array,
@@ -264,55 +319,80 @@ def depthwise_by_weight(
     STRIDES: constexpr,
     DILATION: constexpr,
     TAPS: constexpr,
+    CHANNELS: constexpr,
     ACC: constexpr,
     PART: constexpr,
     UNROLLED: constexpr,
+    BLOCK: constexpr,
+    SUMS: constexpr,
+    TILE: constexpr,
     WIDTH: constexpr,
     COLUMNS: constexpr,
 ) -> None:
-    """The gradient of the weight of a depthwise convolution; a program has one channel.
+    """The gradient of the weight as sums over rows, without a product.
 
-    ``grad`` is (images, rows, columns), ``out`` is (channels, *TAPS); the other
-    arguments are as for `direct`. PART rows of the gradient are copied at a time, with
-    the pixels that they meet. UNROLLED taps of a row are summed together, so that each
-    row of the gradient is loaded once for them.
+    PART rows of the gradient are copied at a time, with the pixels that they meet. A
+    program has BLOCK channels of the result, and a part of the images. SUMS channels
+    and UNROLLED taps are summed together, so that each vector is loaded once
+    for several products. Sums of a vector's lanes are made at the end. See `direct` for
+    arguments that are not named here.
+
+    Args:
+        x: (images * groups * CHANNELS[0], rows, columns).
+        grad: (images, groups * CHANNELS[1], rows, columns).
+        out: (programs, groups * CHANNELS[1], CHANNELS[0] * taps).
+        UNROLLED: a divisor of CHANNELS[0] * taps.
+        BLOCK: a divisor of CHANNELS[1].
+        SUMS: a divisor of BLOCK.
+        TILE: columns that are summed at once, a divisor of WIDTH.
     """
-    c, down, across = xetile.program_id(0), STRIDES[0], STRIDES[1]
+    o, down, across = xetile.program_id(0) * BLOCK, STRIDES[0], STRIDES[1]
+    inner, count = CHANNELS[0], TAPS[0] * TAPS[1]
+    groups, terms = out.shape[1] // CHANNELS[1], inner * count
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
-    planes = xetile.slm((down * across * rows, COLUMNS), ACC)
-    copied, sums = xetile.slm((PART, WIDTH), ACC), xetile.slm(TAPS, ACC)
-    put(xetile.zeros(TAPS, ACC), sums, [0, 0])
-    parts, pieces = cdiv(grad.shape[1], PART), cdiv(grad.shape[2], WIDTH)
-    for number in range(grad.shape[0] // out.shape[0] * parts * pieces):
-        image = number // (parts * pieces) * out.shape[0] + c
+    height = down * across * rows
+    planes = xetile.slm((inner * height, COLUMNS), ACC)
+    copied = xetile.slm((SUMS * PART, WIDTH), ACC)
+    sums = xetile.slm((BLOCK * terms, TILE), ACC)
+    put(xetile.zeros((BLOCK * terms, TILE), ACC), sums, [0, 0])
+    parts, pieces = cdiv(grad.shape[2], PART), cdiv(grad.shape[3], WIDTH)
+    images = cdiv(grad.shape[0], out.shape[0])
+    start = xetile.program_id(1) * images
+    end = min(start + images, grad.shape[0])
+    for number in range(start * parts * pieces, end * parts * pieces):
+        image = number // (parts * pieces)
         first, j = number // pieces % parts * PART, number % pieces * WIDTH
         top, left = first * down - above, j * across - before
+        seen = min(PART, grad.shape[2] - first)
         xetile.barrier()
-        copy_planes(x[image], planes, 0, top, left, rows, STRIDES, False)
-        copy_planes(grad[image], copied, 0, first, j, PART, (1, 1), False)
-        xetile.barrier()
-        # Pixels behind the row must not count: they may be infinite.
-        inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j
-        for part in range(TAPS[0] * TAPS[1] // UNROLLED):
-            ki = part * UNROLLED // TAPS[1]
-            first_kj = part * UNROLLED % TAPS[1]
-            row = ki * DILATION[0]
-            accs = (xetile.zeros((1, WIDTH), ACC),) * UNROLLED
-            for i in range(PART):
-                other = xetile.load_tile(xetile.init_tile(copied, [i, 0], (1, WIDTH)))
-                found = ()
+        for c in range(inner):
+            one = (image * groups + o // CHANNELS[1]) * inner + c
+            copy_planes(x[one], planes, c * height, top, left, rows, STRIDES, False)
+        for block in range(BLOCK // SUMS):
+            xetile.barrier()
+            for n in range(SUMS):
+                one = grad[image, o + block * SUMS + n]
+                copy_planes(one, copied, n * PART, first, j, PART, (1, 1), False)
+            xetile.barrier()
+            for k in range(0, terms, UNROLLED):
+                places: tuple[tuple[int, int], ...] = ()
                 for each in xetile.static_range(UNROLLED):
-                    column = (first_kj + each) * DILATION[1]
-                    plane = row % down * across + column % across
-                    at = [plane * rows + row // down + i, column // across]
-                    v = xetile.load_tile(xetile.init_tile(planes, at, (1, WIDTH)))
-                    found = (*found, accs[each] + v * other)
-                accs = found
-            for each in xetile.static_range(UNROLLED):
-                total, kj = xetile.where(inside, accs[each], 0.0).sum(), first_kj + each
-                sums[ki, kj] = sums[ki, kj] + total
+                    at = place_of_term(k + each, TAPS, STRIDES, DILATION, rows)
+                    places = (*places, at)
+                for col in range(0, WIDTH, TILE):
+                    accs = products_of_rows(
+                        planes, copied, places, col, seen, SUMS, TILE
+                    )
+                    # Pixels behind the row must not count: they may be infinite.
+                    inside = xetile.arange(TILE)[None, :] < grad.shape[3] - j - col
+                    for n in xetile.static_range(UNROLLED * SUMS):
+                        at = [(block * SUMS + n % SUMS) * terms + k + n // SUMS, 0]
+                        acc = xetile.where(inside, accs[n], 0.0)
+                        put(take(sums, at, (1, TILE), ACC) + acc, sums, at)
     xetile.barrier()
-    put(xetile.load_tile(xetile.init_tile(sums, [0, 0], TAPS)), out[c], [0, 0])
+    for n in range(BLOCK):
+        totals = take(sums, [n * terms, 0], (terms, TILE), ACC).sum(1)
+        put(totals[None, :], out[xetile.program_id(1)], [o + n, 0])
 
 
 @xetile.kernel

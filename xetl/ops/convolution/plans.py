@@ -20,7 +20,7 @@ from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of
 from xetl.ops.convolution.depthwise import by_channels, is_depthwise, tile_of_channels
-from xetl.ops.convolution.geometry import ALL, Geometry, Pair, evenly
+from xetl.ops.convolution.geometry import ALL, Geometry, Pair, divisors, evenly
 from xetl.ops.convolution.kernels import convolution, direct
 from xetl.ops.convolution.windows import (
     PART,
@@ -322,7 +322,7 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     """
     inner, outer = channels
     item = sums_of(x.dtype).bits // 8
-    most = vectors_of(x)[1] - _multiplies_pairs(x)
+    most = vectors_of(x)[1] - multiplies_pairs(x)
     if outer > most and not _has_few_taps(x, g, inner):
         return 0
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
@@ -334,7 +334,12 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     return rows and cdiv(evenly(g.result[0], rows), step) * step
 
 
-def _multiplies_pairs(x: Operand) -> bool:
+def is_on_cpu(x: Operand) -> bool:
+    """Return whether the CPU computes with x."""
+    return choose_backend(values=[array_of(x)]).name == "cpu"
+
+
+def multiplies_pairs(x: Operand) -> bool:
     """Return whether products multiply two elements of 16 bits in a lane."""
     backend = choose_backend(values=[array_of(x)])
     name, _ = backend.products(choose_target(backend), x.dtype.name)
@@ -348,9 +353,8 @@ def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
     7 x 7 of one channel; products are faster with 5 x 5 of 3. On a GPU `direct` would
     have too few programs.
     """
-    is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
     is_short = inner * g.taps[1] < _VECTOR and inner * size_of(g.taps) <= _FEW_TAPS
-    return is_cpu and is_short and vectors_of(x)[0] >= 32
+    return is_on_cpu(x) and is_short and vectors_of(x)[0] >= 32
 
 
 def are_narrow(x: Operand, g: Geometry) -> bool:
@@ -358,9 +362,8 @@ def are_narrow(x: Operand, g: Geometry) -> bool:
 
     Then turning the images around costs less than the lanes without use.
     """
-    is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
     lanes = vectors_of(x)[1]
-    return is_cpu and 2 * g.result[1] < lanes <= x.shape[1]
+    return is_on_cpu(x) and 2 * g.result[1] < lanes <= x.shape[1]
 
 
 def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
@@ -371,7 +374,7 @@ def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
     registers, lanes = vectors_of(x)
     vectors = cdiv(widths_of(x, g)[0], lanes)
     most = max(1, min(_SUMS, registers // 2 // vectors))
-    sums = max(n for n in range(1, most + 1) if outer % n == 0)
+    sums = divisors(outer, most)[-1]
     rows = max(1, min(_ROWS, registers // 2 // (sums * vectors)))
     return evenly(g.result[0], rows), sums
 
@@ -412,7 +415,7 @@ def _directly(
     def to_image(array: Numbers) -> Numbers:
         return each_image(array)[:, g.where[0], g.where[1]]
 
-    unrolled = max(n for n in range(1, 9) if g.taps[0] % n == 0)
+    unrolled = divisors(g.taps[0], 8)[-1]
     rows, sums = tile_of(x, g, outer)
     tile = (sums_of(x.dtype), part, unrolled, sums, rows, *widths_of(x, g))
     how = g.stride, g.dilation, g.taps, channels, is_by_input, is_apart
