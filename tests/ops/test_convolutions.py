@@ -449,3 +449,14 @@ def test_weights_with_channels_last_are_not_copied_by_columns() -> None:
     assert has_few_pixels(weight, 1, g, 1)
     weight = temporary((32, 8, 3, 3), f32, order=LAST)
     assert not has_few_pixels(weight, 1, g, 1)
+
+
+@pytest.mark.parametrize("order", [None, LAST])
+def test_few_channels_that_lie_last_stay_so(order: Any) -> None:
+    """Their gradient by the weight is a product, which took half of the time."""
+    g = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (32, 64))
+    shapes = (2, 8, 32, 64), (2, 3, 32, 64)
+    grad, x = (temporary(shape, f32, order=order) for shape in shapes)
+    steps = by_weight.by_weight(grad, x, temporary((8, 3, 3, 3), f32), g, 1)
+    launched = [step.launch.kernel for step in steps]
+    assert (kernels.direct_by_weight in launched) == (order is None)

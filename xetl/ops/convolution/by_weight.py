@@ -75,7 +75,8 @@ def by_weight(
         copies, x = contiguous(x, groups)
         steps, grad = contiguous(grad, groups)
         return [*copies, *steps, *by_weight(grad, x, made, g, groups)]
-    if tile := _tile_of(x, g, (inner, outer // groups)):
+    is_apart = inner == 1 or not any(orders)
+    if is_apart and (tile := _tile_of(x, g, (inner, outer // groups))):
         return _directly(grad, x, made, g, tile)
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
     tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
