@@ -23,6 +23,7 @@ func.func @k(%n: index) {
   scf.for %j = %c2 to %n step %c4 {
     %open = arith.addi %j, %c2 : index
   }
+  %program = gpu.block_id x
   %third = arith.floordivsi %n, %c3 : index
   %thrice = arith.muli %third, %c3 : index
   %left = arith.subi %n, %thrice : index
@@ -53,6 +54,7 @@ func.func @k(%n: index) {
         ("either", Range(-(1 << 63), 2)),
         ("moved", None),  # it may overflow
         ("neither", None),
+        ("program", Range(0, (1 << 40) - 1)),
     ],
 )
 def test_ranges(name: str, range_: Range | None) -> None:

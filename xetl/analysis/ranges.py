@@ -88,6 +88,8 @@ class Ranges:
             return Range(constant, constant)
         if isinstance(op, gpu.SubgroupIdOp):
             return Range(0, self._subgroups - 1)
+        if isinstance(op, gpu.BlockIdOp):
+            return _PROGRAM
         divisor = divisor_of(value)
         most = None if divisor is None else constant_index(divisor)
         return Range(0, most - 1) if most is not None and most > 0 else None
@@ -128,6 +130,9 @@ def _sources(value: SSAValue) -> Sequence[SSAValue]:
     loop = owner.parent_op()
     return loop.operands if isinstance(loop, scf.ForOp) else ()
 
+
+_PROGRAM = Range(0, (1 << 40) - 1)
+"""More programs than run in a year; products with sizes of tiles are exact."""
 
 _ANYTHING = Range(0, (1 << 64) - 1)
 """Any unsigned number of 64 bits."""

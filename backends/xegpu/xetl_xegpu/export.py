@@ -124,12 +124,15 @@ def _kernel(
 ) -> dict[str, Any]:
     names = [params[each.argument].name for each in kernel.surfaces]
     sliced = [params[each.argument].name for each in kernel.surfaces if each.sliced]
+    how = _BLOCKS if names else ""
+    if any(each.folded for each in kernel.surfaces):
+        how = _FOLDED
     return {
         "function": kernel.name,
         "file_ends_in": ending,
         "work_group": list(kernel.lanes),
         "moves_by_blocks": sorted(set(names)),
-        "which_must": (_BLOCKS if names else "") + _of_slices(sliced),
+        "which_must": how + _of_slices(sliced),
     }
 
 
@@ -143,6 +146,11 @@ _BLOCKS = (
     f"{limits.LEAST_WIDTH} bytes and more in steps of {limits.WIDTH_STEP}, "
     f"{limits.LEAST_PITCH} bytes or more apart in steps of {limits.PITCH_STEP}, "
     f"and less than {limits.LIMIT} of rows and bytes of a row"
+)
+
+_FOLDED = (
+    f"begin at multiples of {limits.BASE_ALIGNMENT} bytes, and have rows of "
+    f"{limits.LEAST_WIDTH} bytes: one or more, less than {limits.LIMIT}"
 )
 
 

@@ -200,13 +200,14 @@ def _described(
     free = ints_of(kernel.attributes.get(record_arguments.ANY_BASE))
     steps = dict(zip(free[::2], free[1::2]))
     sliced = ints_of(kernel.attributes.get(record_arguments.SLICED_ARGUMENTS))
+    is_folded = record_arguments.FOLDED in kernel.attributes
     return {
         "name": kernel.sym_name.data,
         "lanes": list(kernel.lanes),
         "surfaces": [
             [
                 *(index, *arguments[index][-1]),
-                *(steps.get(index, BASE_ALIGNMENT), index in sliced),
+                *(steps.get(index, BASE_ALIGNMENT), index in sliced, is_folded),
             ]
             for index in moved
         ],

@@ -52,6 +52,13 @@ def test_programs_for_arrays_that_fit_blocks_and_for_any(
         assert each["function"].encode() in code
 
 
+def test_arrays_of_one_dimension(tmp_path: Path) -> None:
+    assert compiled(tmp_path, "greek", "f32[N] f64 f64", "bmg").exit_code == 0
+    first, any_ = facts_in(tmp_path)["kernels"]
+    assert "rows of 64 bytes" in first["which_must"]
+    assert not any_["which_must"]
+
+
 def test_the_header_says_the_same_to_c(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:

@@ -27,6 +27,7 @@ class Surface:
             many bytes.
         sliced: whether matrices begin at any row, so that the stride of rows is one of
             these strides.
+        folded: whether the array, of one dimension, is a matrix of rows of 64 bytes.
     """
 
     argument: int
@@ -34,6 +35,7 @@ class Surface:
     column: int
     step: int = limits.BASE_ALIGNMENT
     sliced: bool = False
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,12 @@ def why_no_surface(
     row, column = surface.row, surface.column
     strides = [stride * view.dtype.itemsize for stride in view.strides]
     width = view.shape[column] * view.dtype.itemsize
+    if surface.folded:
+        rows, rest = divmod(width, limits.LEAST_WIDTH)
+        if rest:
+            return f"its {width} bytes are no rows of {limits.LEAST_WIDTH} bytes"
+        pitch = width = limits.LEAST_WIDTH
+        return limits.why_no_blocks(view.address, width, rows, pitch)
     if is_padded:
         width = max(limits.LEAST_WIDTH, width + -width % limits.WIDTH_STEP)
     if row < 0:  # the kernel computes a pitch

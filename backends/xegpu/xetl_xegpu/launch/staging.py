@@ -189,10 +189,13 @@ def _surfaces(
     """Return the surfaces of the arrays that messages cannot move as they are.
 
     Return {} if the kernel has static strides for one of them: it needs the array with
-    these strides.
+    these strides. A copy of folded arrays would move more bytes than it
+    saves instructions.
     """
     found = {view_key(args[s.argument]): s for s in facts.kernels[0].surfaces}
     found = {k: s for k, s in found.items() if why_no_surface(s, there[k]) is not None}
+    if any(each.folded for each in found.values()):
+        return {}
     for arg, told in zip(args, facts.arguments):
         surface = found.get(view_key(arg))
         if isinstance(arg, ArrayView) and surface is not None:

@@ -10,8 +10,9 @@ After:  the same of ``%base & -64, %width + %gap, %height, %pitch, %x + %gap / b
 
 ``xegpu.any_base`` lists the arguments whose base need not be a multiple of 64.
 Left alone: arrays of which a block may begin to the left of the first column: a message
-reads zeros there, but would read the bytes before the matrix after the change. Kernels
-with many loads in loops, such as attention with heads of 128.
+reads zeros there, but would read the bytes before the matrix after the change. Arrays
+that are folded (their rows have nothing between them). Kernels with many loads in
+loops, such as attention with heads of 128.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class AlignBlockBasesPass(Pass):
         if record_arguments.ARGUMENTS not in op.attributes:
             return
         for kernel in operations_in(op, simt.FuncOp):
-            _align(op, kernel)
+            if record_arguments.FOLDED not in kernel.attributes:
+                _align(op, kernel)
 
 
 def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:

@@ -9,15 +9,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl.analysis.ranges import Range, Ranges
 from xetl.dialects.base import ints_of
 from xetl_xegpu import simt
-from xetl_xegpu.limits import LIMIT, MOST_PROGRAMS
+from xetl_xegpu.limits import LEAST_WIDTH, LIMIT, MOST_PROGRAMS
 from xetl_xegpu.lowering.record_arguments import (
     ARGUMENTS,
     BLOCK_ARGUMENTS,
+    FOLDED,
     passed_arguments,
 )
 
 _EXTENT = Range(1, LIMIT - 1)
 """The rows or columns of a matrix that block messages move."""
+_FOLDED_EXTENT = Range(1, (LIMIT - 1) * LEAST_WIDTH)
+"""The elements of an array that they move as rows of 64 bytes."""
 _PROGRAM = Range(0, MOST_PROGRAMS - 1)
 
 
@@ -31,10 +34,11 @@ def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
             ranges.say(op.result, Range(0, subgroups - 1))
         elif moved and isinstance(op, simt.GroupIdOp):
             ranges.say(op.result, _PROGRAM)
+    extent = _FOLDED_EXTENT if FOLDED in kernel.attributes else _EXTENT
     # A text that begins at this stage has no recorded arguments.
     if moved and ARGUMENTS in module.attributes:
         passed = passed_arguments(module, kernel.body.block.args)
         for number, (*_, extents, matrix) in enumerate(passed):
             for dim in extents.keys() & matrix if number in moved else ():
-                ranges.say(extents[dim], _EXTENT)
+                ranges.say(extents[dim], extent)
     return ranges

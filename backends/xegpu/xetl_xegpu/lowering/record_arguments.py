@@ -40,6 +40,8 @@ ARGUMENTS = "xegpu.arguments"
 BLOCK_ARGUMENTS = "xegpu.block_arguments"
 SLICED_ARGUMENTS = "xegpu.sliced_arguments"
 """Those of the block arguments of which matrices begin at any row."""
+FOLDED = "xegpu.folded"
+"""Set if messages move the block arguments, of one dimension, as rows of 64 bytes."""
 ANY_BASE = "xegpu.any_base"
 """Pairs: an argument whose matrices may begin at any multiple, and that multiple."""
 

@@ -179,11 +179,12 @@ def raised_vector(X, Y):
 
 @pytest.mark.parametrize("size", [7, 77])
 def test_one_dimension(capsys: Any, size: int) -> None:
+    """No copy: it would move more bytes than lanes save instructions."""
     x = np.arange(size).astype(np.float16)
     y = there(np.zeros_like(x))
     raised_vector[cdiv(size, 32)](there(x), y)
     np.testing.assert_array_equal(y.read(), x + 1)
-    assert LANES not in capsys.readouterr().err
+    assert LANES in capsys.readouterr().err
 
 
 @xetile.kernel

@@ -205,3 +205,31 @@ builtin.module attributes {xetile.device = "pvc"} {
     }
   }
 }
+
+// -----
+// An array of one dimension is a matrix of rows of 64 bytes if all tiles are such rows.
+
+// CHECK-LABEL: gpu.func @folded(
+// CHECK-SAME:    xegpu.block_arguments = array<i64: 0, 1>, xegpu.folded
+// CHECK:         %[[ROWS:.*]] = arith.divui %n, %{{.*}} : index
+// CHECK:         xegpu.create_nd_tdesc %{{.*}}, shape : [%[[ROWS]], 16], strides : [16, 1] {{.*}} -> !xegpu.tensor_desc<16x16xf32>
+// CHECK-COUNT-1: xegpu.load_nd
+// CHECK-NOT:     xegpu.load_nd
+// CHECK-COUNT-2: xegpu.store_nd {{.*}} : vector<8x16xf32>
+builtin.module attributes {xetile.device = "pvc"} {
+  gpu.module @m {
+    gpu.func @folded(%X: memref<?xf32, strided<[1]>>, %Y: memref<4096xf32>) kernel {
+      %c256 = arith.constant 256 : index
+      %x = gpu.block_id x
+      %at = arith.muli %x, %c256 : index
+      %b, %o, %n, %s = memref.extract_strided_metadata %X : memref<?xf32, strided<[1]>> -> memref<f32>, index, index, index
+      %row = memref.reinterpret_cast %X to offset: [0], sizes: [1, %n], strides: [%n, 1] : memref<?xf32, strided<[1]>> to memref<1x?xf32, strided<[?, 1]>>
+      %to = memref.reinterpret_cast %Y to offset: [0], sizes: [1, 4096], strides: [4096, 1] : memref<4096xf32> to memref<1x4096xf32>
+      %t = xetile.init_tile %row[0, %at], [1, %n], [%n, 1] : memref<1x?xf32, strided<[?, 1]>> -> !xetile.tile<1x256xf32>
+      %v = xetile.load_tile %t : !xetile.tile<1x256xf32> -> vector<1x256xf32>
+      %u = xetile.init_tile %to[0, %at] : memref<1x4096xf32> -> !xetile.tile<1x256xf32>
+      xetile.store_tile %v, %u : vector<1x256xf32>, !xetile.tile<1x256xf32>
+      gpu.return
+    }
+  }
+}

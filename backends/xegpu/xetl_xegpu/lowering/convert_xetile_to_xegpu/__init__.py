@@ -20,7 +20,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from xetl.devices import Device, find_device
@@ -34,7 +34,11 @@ from xetl.ir.builder import Pass
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.stage import set_launch_facts
-from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS, SLICED_ARGUMENTS
+from xetl_xegpu.lowering.record_arguments import (
+    BLOCK_ARGUMENTS,
+    FOLDED,
+    SLICED_ARGUMENTS,
+)
 
 from . import (
     control,
@@ -180,6 +184,8 @@ def _convert(kernel: gpu.FuncOp, device: Device) -> None:
     set_launch_facts(kernel, c.subgroups * device.subgroup_size, device.subgroup_size)
     used = DenseArrayBase.from_list(i64, sorted(c.block_arguments))
     kernel.attributes[BLOCK_ARGUMENTS] = used
+    if plan.folds:
+        kernel.attributes[FOLDED] = UnitAttr()
     if c.sliced_arguments:
         sliced = DenseArrayBase.from_list(i64, sorted(c.sliced_arguments))
         kernel.attributes[SLICED_ARGUMENTS] = sliced

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.devices import Access
 from xetl.dialects.base import Index, vector_type
-from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream import vector
 from xetl_xegpu import dialect as xegpu
 
 from . import lines, surfaces, views
@@ -182,7 +182,8 @@ def load_packed_transposed(c: Converter, move: Move) -> MmaOperand:
     parts: list[SSAValue] = []
     groups = -(-move.grid.rows // LANES)
     for step in range(move.grid.columns // depth):
-        column = _word(c, c.emit.plus(move.tile.column, step * depth), 0, factor)
+        start = c.emit.plus(move.tile.column, step * depth)
+        column = surfaces.word(c, start, 0, factor)
         for group in range(groups):
             at = c.emit.plus(move.tile.row, group * LANES), column
             block = LANES, depth // factor
@@ -201,19 +202,6 @@ def _as_packed(
     return c.emit.insert(
         vector.ShapeCastOp(cast, vector_of(element, rows, LANES, factor))
     )
-
-
-def _word(c: Converter, start: Index, column: int, factor: int) -> Index:
-    """Return the word of the column ``start + column``; a word has ``factor`` columns.
-
-    Words of columns at constant distances are at constant distances, too, so that
-    messages can share payloads.
-    """
-    if isinstance(start, int):
-        return (start + column) // factor
-    # An arithmetic shift, because the column may be negative.
-    word = c.emit.pure(arith.ShrsiOp, start, factor.bit_length() - 1)
-    return c.emit.plus(word, column // factor)
 
 
 def load_deep(c: Converter, move: Move) -> MmaOperand:
@@ -241,7 +229,7 @@ def load_parted(c: Converter, move: Move) -> MmaOperand:
     steps, tops = range(grid.rows // LANES), range(0, grid.columns, LANES)
     pairs: dict[tuple[int, int], SSAValue] = {}
     for step, top in product(reversed(steps), tops):
-        at = c.emit.plus(tile.row, step * LANES), _word(c, tile.column, top, 2)
+        at = c.emit.plus(tile.row, step * LANES), surfaces.word(c, tile.column, top, 2)
         words = _loaded(c, move, at, (LANES, LANES // 2), i32, transpose=True)
         packed = _as_packed(c, words, move.surface.element, 2)
         pairs[step, top] = c.emit.insert(vector.TransposeOp(packed, [2, 0, 1]))
@@ -262,7 +250,7 @@ def load_transposed(c: Converter, move: Move) -> list[SSAValue]:
     factor, parts = 32 // move.bits, dict[int, SSAValue]()
     for top in range(0, new.rows, 8 * factor):
         words = 8 if new.rows - top > 4 * factor else 4
-        column = _word(c, move.tile.column, top, factor)
+        column = surfaces.word(c, move.tile.column, top, factor)
         for group in range(new.groups):
             at = c.emit.plus(move.tile.row, group * LANES), column
             type_ = i32 if factor > 1 else None

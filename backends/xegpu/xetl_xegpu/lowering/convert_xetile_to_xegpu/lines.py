@@ -180,11 +180,21 @@ def first_lanes(c: Converter, count: int) -> SSAValue | None:
     """Return a mask of the first ``count`` lanes. None: all of them."""
     if count >= LANES:
         return None
-    type_ = vector_of(i32, LANES)
-    end, lanes = c.emit.constant(count, type_), c.lane_ids()
-    short = c.emit.shared("lanes32", [lanes], lambda: arith.IndexCastOp(lanes, type_))
-    return c.emit.compare("ult", short, end)
+    end = c.emit.constant(count, vector_of(i32, LANES))
+    return c.emit.compare("ult", _lanes32(c), end)
 
+
+def _lanes32(c: Converter) -> SSAValue:
+    return _as_i32(c, c.lane_ids(), LANES)
+
+
+def _as_i32(c: Converter, value: Index, *shape: int) -> SSAValue:
+    found, type_ = c.index(value), vector_of(i32, *shape) if shape else i32
+    return c.emit.shared("i32", [found], lambda: arith.IndexCastOp(found, type_))
+
+
+_FAR = 1 << 29
+"""More elements than a tile has; twice as many fit 32 bits."""
 
 Hints = dict[str, Attribute]
 
@@ -249,12 +259,20 @@ def _lanes_inside(
 ) -> SSAValue | None:
     """Return which of the ``used`` places from ``first`` on are inside. None: all."""
     first, size = known(first), known(size)
+    found = c.ranges.of(first)
     if isinstance(size, int):
-        found = c.ranges.of(first)
         if found is not None and found.low >= 0 and found.high + used <= size:
             return None
         if first == 0:
             return first_lanes(c, max(size, 0))
+    if found is not None and found.low >= 0:
+        # In 32 bits. The lines of a tile share all but the last subtraction.
+        start, distance = c.emit.constant_part(first)
+        if not 0 <= distance < _FAR:
+            start, distance = first, 0
+        left = c.emit.maximum(c.emit.minus(size, start), 0)
+        left = c.emit.minus(c.emit.minimum(left, 2 * _FAR), distance)
+        return c.emit.compare("slt", _lanes32(c), c.spread(_as_i32(c, left), LANES))
     places = _plus_lanes(c, first, c.lane_ids())
     return c.emit.compare("ult", places, c.spread(c.index(size), LANES))
 

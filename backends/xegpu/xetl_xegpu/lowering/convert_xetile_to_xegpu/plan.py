@@ -28,6 +28,8 @@ from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.ir.builder import Builder
 from xetl.worklist import Worklist
+from xetl_xegpu.dialect.stage import NO_BLOCKS
+from xetl_xegpu.limits import LEAST_WIDTH
 
 from .fragments import Form, matrix_shape
 
@@ -111,6 +113,8 @@ class Plan:
         forms: the form that products need, for each load that only products read.
         transposed: loads that only transposes read, and these transposes.
         parted: sums that loops carry in `Form.PARTED`.
+        folds: whether all tiles are whole rows of 64 bytes of arrays of one dimension.
+            Messages then move such an array as a matrix of these rows.
         loaded_again: stores after which tiles of the same memory may be loaded.
         kept: rules for operations on memory that stays in registers (`kept_memory`).
     """
@@ -125,6 +129,7 @@ class Plan:
         self.transposed: set[Operation] = set()
         self.parted: set[SSAValue | None] = set()
         self.loaded_again = set(_loaded_again(kernel.body.block, set()))
+        self.folds = NO_BLOCKS not in kernel.attributes
         for op in kernel.walk():
             if op in kept:
                 continue
@@ -134,6 +139,7 @@ class Plan:
                 tile = op.tile.type
                 if isinstance(tile, xetile.TileType) and not tile.scattered:
                     self.columns[op] = divisor(op.tile)
+                    self.folds &= _is_foldable(op.tile, self.columns[op])
             if isinstance(op, xetile.LoadTileOp) and len(op.results) == 1:
                 self._look_at(op)
 
@@ -158,6 +164,18 @@ class Plan:
                 self.forms[load] = Form.PARTED
                 self.parted |= sums
         self.transposed |= {load, *(u for u, _ in readers)}
+
+
+def _is_foldable(tile: SSAValue, column: int) -> bool:
+    """Whether a tile is of an array of one dimension, in rows of 64 bytes."""
+    type_ = tile.type
+    assert isinstance(type_, xetile.TileType)
+    rows, columns = type_.shape
+    per_row = 8 * LEAST_WIDTH // bit_width(type_.element_type)
+    if rows > 1 or columns % per_row or column % per_row:
+        return False
+    found = roots_of(tile)
+    return all(root and len(base.shape_of(root.type)) == 1 for root in found)
 
 
 def _split_loads(kernel: FuncOp, kept: Collection[Operation]) -> None:

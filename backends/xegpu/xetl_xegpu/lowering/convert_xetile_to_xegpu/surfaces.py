@@ -8,23 +8,26 @@ the launch for the arrays named in `xegpu.block_arguments`. In a kernel marked
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from xetl.dialects.base import Index, constant_index, is_memref, known, memref_type
 from xetl.dialects.upstream import arith
 from xetl_xegpu.dialect import BlockTdescAttr, CreateNdTdescOp, TensorDescType
 from xetl_xegpu.dialect.stage import NO_BLOCKS
-from xetl_xegpu.limits import BASE_ALIGNMENT, why_no_blocks
+from xetl_xegpu.limits import BASE_ALIGNMENT, LEAST_WIDTH, why_no_blocks
 
 from . import views
 from .conversion import Converter
-from .fragments import Matrix, Start, Tile, View
+from .fragments import Grid, Matrix, Start, Tile, View, grid_of
 
 _FAR = 1 << 24
 """A row outside of all surfaces: it is loaded as zero and is not stored."""
+
+_RANK = 2
 
 _COLUMN_STEPS = {1: 4, 2: 2, 4: 1}
 """The first column of a message is a multiple of this, by bytes of an element.
@@ -74,7 +77,7 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
         (rows, columns), (pitch, step) = matrix.sizes, matrix.strides
         stored = views.stored_type(matrix.element)
         return Surface(matrix.start, stored, rows, columns, pitch, None, step, True)
-    if divisor % step:
+    if divisor % step or c.plan.folds:
         return None
     view = _array(c, matrix.start.root)
     if view is None:
@@ -89,6 +92,74 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
     if surface is not None:
         c.sliced_arguments.add(_argument(matrix))
     return surface
+
+
+def folded(c: Converter, tile: Tile, grid: Grid) -> tuple[Tile, Surface, Grid] | None:
+    """Return a tile of an array of one dimension as rows of 64 bytes.
+
+    A message moves 32 such rows, and arrays may have 2^24 of them. The launch checks
+    that the array has whole rows. Return None if the tile is not of the whole array.
+    """
+    matrix, root = tile.matrix, tile.matrix.start.root
+    array = _array(c, root) if c.plan.folds else None
+    if array is None or matrix.start.offset != 0 or known(matrix.strides[1]) != 1:
+        return None
+    if matrix.sizes[1:] != array.sizes:
+        return None
+    size = views.stored_bytes(matrix.element)
+    columns = LEAST_WIDTH // size
+    rows = c.emit.divided(matrix.sizes[1], columns)
+    if _COLUMN_STEPS.get(size) is None or not _may_be(matrix, rows, columns, columns):
+        return None
+    c.block_arguments.add(_argument(matrix))
+    stored = views.stored_type(matrix.element)
+    there = replace(matrix, sizes=(rows, columns), strides=(columns, 1))
+    place = Tile(there, word(c, tile.column, 0, columns), 0)
+    surface = Surface(matrix.start, stored, rows, columns, columns, None)
+    return place, surface, grid_of(grid.columns // columns, columns)
+
+
+def in_its_matrix(c: Converter, tile: Tile) -> Tile:
+    """Return a tile of one row of an array, ``X[i]``, as a tile of all its rows.
+
+    A message finds the row, for any distance of rows. Return other tiles as they are.
+    """
+    matrix, array = tile.matrix, _array(c, tile.matrix.start.root)
+    is_row = known(matrix.sizes[0]) == 1 and known(tile.row) == 0
+    if array is None or len(array.sizes) < _RANK or not is_row:
+        return tile
+    pitch, before = array.strides[-2], 0
+    op, size = (_owner(each) for each in (matrix.start.offset, matrix.sizes[1]))
+    if isinstance(op, arith.SelectOp) and isinstance(size, arith.SelectOp):
+        # Without the row there are no columns: `_existing`.
+        op = op.true_value.owner if op.condition is size.condition else None
+    if isinstance(op, arith.AddiOp):
+        before, op = op.lhs, op.rhs.owner
+    if not isinstance(op, arith.MuliOp) or known(op.rhs) != known(pitch):
+        return tile
+    if isinstance(known(pitch), int) and len(array.sizes) > _RANK:
+        return tile  # another dimension may have the same stride
+    start = replace(matrix.start, offset=before)
+    sizes, strides = (array.sizes[-2], matrix.sizes[1]), (pitch, matrix.strides[1])
+    whole = replace(matrix, start=start, sizes=sizes, strides=strides)
+    return replace(tile, matrix=whole, row=op.lhs)
+
+
+def _owner(value: Index) -> Operation | Block | None:
+    return value.owner if isinstance(value, SSAValue) else None
+
+
+def word(c: Converter, start: Index, column: int, factor: int) -> Index:
+    """Return the word of the column ``start + column``; a word has ``factor`` columns.
+
+    Words of columns at constant distances are at constant distances, too, so that
+    messages can share payloads.
+    """
+    if isinstance(start, int):
+        return (start + column) // factor
+    # An arithmetic shift, because the column may be negative.
+    found = c.emit.pure(arith.ShrsiOp, start, factor.bit_length() - 1)
+    return c.emit.plus(found, column // factor)
 
 
 def is_message(c: Converter, surface: Surface) -> bool:
@@ -138,7 +209,7 @@ def _existing(c: Converter, size: Index) -> tuple[Index, SSAValue | None]:
     """
     found: SSAValue | None = None
     while True:
-        op = size.owner if isinstance(size, SSAValue) else None
+        op = _owner(size)
         if not isinstance(op, arith.SelectOp) or constant_index(op.false_value) != 0:
             return known(size), found
         size, found = op.true_value, c.emit.conjunction(op.condition, found)

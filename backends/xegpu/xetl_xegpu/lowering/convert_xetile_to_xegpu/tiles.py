@@ -25,6 +25,7 @@ from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
+from xetl_xegpu.dialect.stage import NO_BLOCKS
 
 from . import block_messages
 from .conversion import Converter, Rule
@@ -54,7 +55,7 @@ from .lines import (
     store_line,
     to_lines,
 )
-from .surfaces import is_message, surface_of
+from .surfaces import folded, in_its_matrix, is_message, surface_of
 from .views import moved
 
 _WORD = 32
@@ -245,17 +246,42 @@ def _fragments(
     grid: Grid,
     padding: int | float,
     hints: Hints,
-) -> list[SSAValue]:
-    surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
-    if surface is None:
+) -> Sequence[SSAValue]:
+    move = _move(c, op, tile, grid, hints)
+    if move is None:
         lines = [
             load_line(c, line_access(c, tile, line, exact=False), padding, hints)
             for line in lines_of(grid)
         ]
         return from_lines(c, grid, tile.matrix.element, lines)
-    move = block_messages.Move(tile, surface, grid, hints)
     parts = block_messages.load_fragments(c, move)
-    return parts if padding == 0 else _padded(c, tile, grid, parts, padding)
+    if padding != 0:
+        parts = _padded(c, move.tile, move.grid, parts, padding)
+    shape, element = (move.grid.rows, move.grid.columns), tile.matrix.element
+    return _recut(c, Fragments(shape, element, parts), grid).parts
+
+
+def _move(
+    c: Converter, op: Operation, tile: Tile, grid: Grid, hints: Hints
+) -> block_messages.Move | None:
+    """Return how messages, or lanes in their place, move a tile as blocks."""
+    is_line = grid.rows == 1 and NO_BLOCKS in c.kernel.attributes
+    if not grid.spread or (is_line and not c.device.emulated):
+        return None
+    found = folded(c, tile, grid)
+    if found is not None:
+        return block_messages.Move(*found, hints)
+    tile = in_its_matrix(c, tile)
+    surface = surface_of(c, tile, c.plan.columns[op])
+    return surface and block_messages.Move(tile, surface, grid, hints)
+
+
+def _recut(c: Converter, pieces: Fragments, grid: Grid) -> Fragments:
+    """Return a value as another matrix of the same elements in the same order."""
+    if pieces.grid == grid:
+        return pieces
+    parts = from_lines(c, grid, pieces.element, to_lines(c, pieces))
+    return Fragments((grid.rows, grid.columns), pieces.element, parts)
 
 
 def _padded(
@@ -291,14 +317,15 @@ def _inside(c: Converter, numbers: SSAValue, first: Index, size: Index) -> SSAVa
 def _store(c: Converter, op: xetile.StoreTileOp) -> None:
     tile, pieces = c.tile(op.tile), c.fragments(op.value)
     grid, hints = pieces.grid, hints_of(op, WRITE_HINTS)
-    surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
-    if surface is not None and grid.columns >= LANES:
-        move = block_messages.Move(tile, surface, grid, hints)
+    move = _move(c, op, tile, grid, hints) if grid.columns >= LANES else None
+    if move is not None:
+        surface = move.surface
         may_be_odd = not (surface.by_lanes or isinstance(surface.columns, int))
         if op in c.plan.loaded_again and may_be_odd:
             # Messages write at least 64 bytes of a row; loads expect zeros in its tail.
             parts = _padded(c, tile, grid, pieces.parts, 0)
             pieces = replace(pieces, parts=parts)
+        pieces = _recut(c, pieces, move.grid)
         block_messages.store_fragments(c, move, pieces)
         return
     for line, value in zip(lines_of(grid), to_lines(c, pieces)):
@@ -327,10 +354,9 @@ def _prefetch(c: Converter, op: xetile.PrefetchTileOp) -> None:
     type_ = op.tile.type
     assert isinstance(type_, xetile.TileType)
     grid = grid_of(*type_.shape)
-    surface = surface_of(c, found, c.plan.columns[op])
-    if surface is not None:
-        if not surface.by_lanes:  # only messages can prefetch a block
-            move = block_messages.Move(found, surface, grid, hints)
+    move = _move(c, op, found, grid, hints)
+    if move is not None:
+        if not move.surface.by_lanes:  # only messages can prefetch a block
             block_messages.prefetch_blocks(c, move)
         return
     for line in lines_of(grid):
