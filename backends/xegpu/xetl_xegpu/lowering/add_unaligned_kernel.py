@@ -29,6 +29,7 @@ from xetl.ir.builder import Pass
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import tile_origins
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.row_gathers import row_gather
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class AddUnalignedKernelPass(Pass):
 
 def _may_be_block(op: Operation) -> bool:
     """Whether block messages may move the tile of an operation."""
+    if isinstance(op, xetile.LoadGatherOp):
+        return row_gather(op) is not None
     if not isinstance(
         op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
     ):

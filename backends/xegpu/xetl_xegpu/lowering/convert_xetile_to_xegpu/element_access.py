@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -16,6 +17,7 @@ from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
 
+from .block_messages import Move, load_fragments
 from .conversion import Converter, Rule
 from .fragments import (
     LANES,
@@ -26,12 +28,14 @@ from .fragments import (
     Start,
     Tile,
     View,
+    grid_of,
     vector_of,
 )
 from .lines import (
     Access,
     Line,
     all_lanes,
+    element_line,
     first_lanes,
     from_lines,
     from_memory,
@@ -43,6 +47,7 @@ from .lines import (
     to_lines,
     to_memory,
 )
+from .surfaces import surface_of
 from .tiles import hints_of
 from .views import moved, stored_type
 
@@ -72,7 +77,39 @@ def _mask(c: Converter, mask: SSAValue) -> Fragments | None:
     return None if is_set else c.fragments(mask)
 
 
+_RANK = 2
+
+
+def _gather_rows(c: Converter, op: LoadGatherOp) -> Sequence[SSAValue] | None:
+    """Load each row by a message. Return None if messages cannot load them."""
+    found = c.plan.gathered.get(op)
+    if found is None:
+        return None
+    view, first = c.view(found.cast.source), found.start.operands[0]
+    rows, columns = vector_type(op.result).get_shape()
+    if len(view.sizes) != _RANK or columns % LANES:
+        return None
+    (height, width), (pitch, step) = view.sizes, view.strides
+    matrix = Matrix(view.start, view.element, (height, width), (pitch, step))
+    whole = Tile(matrix, 0, first)
+    surface = surface_of(c, whole, found.divisor)
+    if surface is None or surface.by_lanes:
+        return None
+    one, lines = grid_of(1, columns), list[SSAValue]()
+    hints, numbers = hints_of(op, READ_HINTS), c.fragments(found.rows)
+    for number in range(rows):
+        tile = replace(whole, row=element_line(c, numbers, number))
+        move = Move(tile, surface, one, hints)
+        parts = load_fragments(c, move)
+        lines += to_lines(c, Fragments((1, columns), view.element, parts))
+    return from_lines(c, grid_of(rows, columns), view.element, lines)
+
+
 def _gather(c: Converter, op: LoadGatherOp) -> None:
+    by_messages = _gather_rows(c, op)
+    if by_messages is not None:
+        c.set_fragments(op.result, by_messages)
+        return
     tile, hints = c.scattered(op.tile), hints_of(op, READ_HINTS)
     padding = 0 if op.padding is None else splat_value(op.padding) or 0
     lines = [

@@ -32,6 +32,7 @@ from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.limits import LEAST_WIDTH
 
 from .fragments import Form, matrix_shape
+from .row_gathers import row_gather
 
 
 class ProductKind(Enum):
@@ -115,6 +116,7 @@ class Plan:
         parted: sums that loops carry in `Form.PARTED`.
         folds: whether all tiles are whole rows of 64 bytes of arrays of one dimension.
             Messages then move such an array as a matrix of these rows.
+        gathered: the rows that each gather loads, if it loads rows.
         loaded_again: stores after which tiles of the same memory may be loaded.
         kept: rules for operations on memory that stays in registers (`kept_memory`).
     """
@@ -129,6 +131,8 @@ class Plan:
         self.transposed: set[Operation] = set()
         self.parted: set[SSAValue | None] = set()
         self.loaded_again = set(_loaded_again(kernel.body.block, set()))
+        gathers = base.operations_in(kernel, xetile.LoadGatherOp)
+        self.gathered = {op: row_gather(op) for op in gathers}
         self.folds = NO_BLOCKS not in kernel.attributes
         for op in kernel.walk():
             if op in kept:
