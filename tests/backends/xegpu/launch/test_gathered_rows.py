@@ -59,6 +59,23 @@ def test_rows_of_a_product(depth: int, capfd: pytest.CaptureFixture[str]) -> Non
     assert by_lanes == (depth == 33)
 
 
+@xetile.kernel
+def columns_alone(X, ROWS, Y):
+    """The rows are the columns of the result."""
+    rows = xetile.load_tile(xetile.init_tile(ROWS, [0, 0], (1, 16)))
+    x = X[rows, 16 + xetile.arange(16)[:, None]]
+    xetile.store_tile(x, xetile.init_tile(Y, [0, 0], (16, 16)))
+
+
+def test_rows_as_columns() -> None:
+    x, rows = aligned((40, 64)), picked(aligned((1, 16), np.int32), 40)
+    x[...] = np.arange(x.size).reshape(x.shape)
+    y = aligned((16, 16))
+    columns_alone[1](x, rows, y)
+    there = (rows[0] >= 0) & (rows[0] < 40)
+    assert np.array_equal(y, there * x[rows[0] % 40, 16:32].T)
+
+
 @pytest.mark.parametrize("width", [64, 61])
 @pytest.mark.parametrize("first", [0, 3, 48, -16])
 def test_rows_alone(first: int, width: int) -> None:

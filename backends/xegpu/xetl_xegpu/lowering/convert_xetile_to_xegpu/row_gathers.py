@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.affine import divisor
 from xetl.dialects import xetile
+from xetl.dialects.base import shape_of
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, memref, vector
 
@@ -48,6 +49,9 @@ def row_gather(op: xetile.LoadGatherOp) -> RowGather | None:
     if cast is None or both is None or whole is None:
         return None
     row, column = _bound(both.lhs), _bound(both.rhs)
+    shapes = [each and shape_of(each.lhs.type) for each in (row, column)]
+    if not shapes[0] or not shapes[1] or (shapes[0][-1], shapes[1][0]) != (1, 1):
+        return None  # for example, the rows are the columns of the result
     below = _made_by(whole.lhs, arith.AddiOp)
     if row is None or column is None or below is None:
         return None
