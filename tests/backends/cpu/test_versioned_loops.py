@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from xetl import xetile
+from xetl.xetile import i32, u64
 
 SIZE, ROOM = 9, 12
 
@@ -32,6 +33,15 @@ def rings(A, B, first, period):
         B[i] += A[(i + 1) % period] + 2 * A[(i - 1) % period]
         B[(i - 1 + period) % period] += A[(period - 1 - i) % period]
         B[(i + 3) % period] -= A[i % 4]
+
+
+@xetile.kernel
+def one_place_of_a_ring(A, B, first, period):
+    place = period + 1
+    for i in range(first, period):
+        if A[i] > 300:
+            B[i] += A[place % period] + (A[i] + i) % period
+        B[u64(i) % period] += i32(i + 1) % i32(period)
 
 
 @xetile.kernel
@@ -80,6 +90,7 @@ def test_every_edge(kernel: Any, shift: int) -> None:
 def test_rings(period: int) -> None:
     for first in (-2 * SIZE, -5, -1, 0, 1, 3):
         _agree(rings, first, period)
+        _agree(one_place_of_a_ring, first, period)
 
 
 @pytest.mark.usefixtures("anywhere")

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from xdsl.dialects.builtin import ModuleOp, UnitAttr, i1
+from xdsl.dialects.builtin import IndexType, ModuleOp, UnitAttr, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.analysis.affine import (
@@ -135,7 +135,9 @@ def _positive(divisor: SSAValue | None) -> SSAValue | None:
 
 
 def _has_extremes(value: SSAValue, loop: scf.ForOp) -> bool:
-    """Whether the least and the largest value are known before the loop."""
+    """Whether the least and the largest index are known before the loop."""
+    if value.type != IndexType():
+        return False
     try:
         for is_most in (False, True):
             parts = _parts(value, loop, is_most)
@@ -221,9 +223,9 @@ def _copied(
         made = copies[test.result]
         made.replace_all_uses_with(Builder.before(copy).constant(1, i1))
     for op, divisor in wrapped:
-        made, value = copies[op.results[0]], copies[op.operands[0]]
-        build = Builder.after(made)
-        made.replace_all_uses_with(_wrap(build, value, divisor))
+        made, value = copies[op.results[0]], op.operands[0]
+        found = _wrap(Builder.after(made), copies.get(value, value), divisor)
+        made.replace_all_uses_with(found)
     canonicalize(copy)
     return copy
 
