@@ -45,6 +45,19 @@ def one_place_of_a_ring(A, B, first, period):
 
 
 @xetile.kernel
+def is_no_vector_after_all(A, B, first, period):
+    """The innermost loop is refused where the one around it has begun."""
+    for i in range(max(first, 0), period):
+        for j in range(2, period // 2):
+            product = 1
+            for k in range(1, 3):
+                far = A[(i + 1) % period] if k > i else A[i + 1] * A[2 * j]
+                B[j + 1] = far
+                product *= max(A[j % 4], k)
+            B[i] = product
+
+
+@xetile.kernel
 def recurrences(A, B, first, last, shift):
     for i in range(first, last):
         B[i] = max(B[i - 1], A[i]) - A[shift]
@@ -91,6 +104,7 @@ def test_rings(period: int) -> None:
     for first in (-2 * SIZE, -5, -1, 0, 1, 3):
         _agree(rings, first, period)
         _agree(one_place_of_a_ring, first, period)
+        _agree(is_no_vector_after_all, first, period)
 
 
 @pytest.mark.usefixtures("anywhere")

@@ -297,12 +297,13 @@ class Body:
         self.scalars[old.args[0]] = body.args[0]
         self.vectors.update(zip(old.args[1:], body.args[1:]))
         known_outside = dict(self.broadcast)
+        lower, upper, step = (self.scalars.get(each, each) for each in bounds)
+        # In its place before it is computed, so that it is dropped with the rest.
+        new = self.build.add(scf.ForOp(lower, upper, step, inits, Region(body)))
         with self.build.inside(body):
             self.compute(old, mask)
             self.build.add(scf.YieldOp(*map(self.lanes_of, yielded(old))))
         self.broadcast = known_outside
-        lower, upper, step = (self.scalars.get(each, each) for each in bounds)
-        new = self.build.add(scf.ForOp(lower, upper, step, inits, Region(body)))
         self.vectors.update(zip(op.results, new.results))
 
     def _rename(self, old: SSAValue, value: SSAValue) -> None:
