@@ -237,12 +237,14 @@ def umulhi(x: Operand, y: Operand) -> Vector:
 @composite
 def isnan(x: V) -> V:
     """Whether each number is NaN: a mask, or of one number a bool."""
+    # Of one number it is a bool, which is no `V`.
     return x != x  # pyright: ignore[reportReturnType]
 
 
 @composite
 def isinf(x: V) -> V:
     """Whether each number is infinite: as for `isnan`; False for integers."""
+    # As for `isnan`.
     return abs(x) == inf  # pyright: ignore[reportReturnType]
 
 

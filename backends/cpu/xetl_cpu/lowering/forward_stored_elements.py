@@ -32,8 +32,9 @@ from xetl.analysis.affine import constant_distance, is_defined_outside
 from xetl.analysis.control_flow import yielded
 from xetl.analysis.memory import acts, roots_of
 from xetl.dialects.base import constant_index, memref_type, operations_in
-from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.upstream import memref, scf
 from xetl.ir.builder import Builder, Pass, move_to_end
+from xetl_cpu.lowering.element_loops.bounds import step_of_sum
 from xetl_cpu.lowering.tiles import may_alias
 
 
@@ -84,21 +85,10 @@ def _growth(value: SSAValue, loop: scf.ForOp) -> int | None:
     if constant_index(value) is not None or is_defined_outside(value, loop):
         return 0
     op = value.owner
-    operands = op.operands if isinstance(op, Operation) else ()
-    parts = [part for each in operands if (part := _growth(each, loop)) is not None]
-    if len(parts) != 2:
+    if not isinstance(op, Operation):
         return None
-    match op:
-        case arith.AddiOp():
-            return parts[0] + parts[1]
-        case arith.SubiOp():
-            return parts[0] - parts[1]
-        case arith.MuliOp():
-            numbers = [constant_index(each) for each in op.operands]
-            known = [n * part for n, part in zip(numbers, reversed(parts)) if n]
-            return known[0] if known else (None if any(parts) else 0)
-        case _:
-            return None
+    steps = [step for each in op.operands if (step := _growth(each, loop)) is not None]
+    return step_of_sum(op, steps) if len(steps) == len(op.operands) else None
 
 
 def _carry(loop: scf.ForOp, pairs: list[tuple[memref.LoadOp, memref.StoreOp]]) -> None:

@@ -20,7 +20,11 @@ from xetl.dialects.kernel_attributes import BOUNDS
 from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Builder, remade
-from xetl_cpu.lowering.element_loops.bounds import is_known_before, is_sum_of_counters
+from xetl_cpu.lowering.element_loops.bounds import (
+    is_known_before,
+    is_sum_of_counters,
+    step_of_sum,
+)
 from xetl_cpu.lowering.strided_rows import strided_row
 
 _DIVIDES = (
@@ -137,16 +141,7 @@ class Body:
         if not is_known or [each.type for each in op.results] != [IndexType()]:
             return 0
         steps = [self.counting.get(each, 0) for each in op.operands]
-        match op:
-            case arith.AddiOp():
-                return steps[0] + steps[1]
-            case arith.SubiOp():
-                return steps[0] - steps[1]
-            case arith.MuliOp():
-                numbers = map(constant_index, reversed(op.operands))
-                return sum(n * step for n, step in zip(numbers, steps) if n and step)
-            case _:
-                return 0
+        return step_of_sum(op, steps) or 0
 
     def lanes_of(self, value: SSAValue) -> SSAValue:
         """Return a vector of an old value for all lanes."""

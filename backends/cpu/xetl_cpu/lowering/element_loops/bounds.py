@@ -6,7 +6,7 @@ inside, which have bounds of their own, and of what is known before the loop beg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
@@ -40,6 +40,26 @@ def is_sum_of_counters(value: SSAValue, loop: scf.ForOp, of_inner: bool = True) 
         return False
     is_linear = type(op) is not arith.MuliOp or any(map(constant_index, op.operands))
     return is_linear and all(is_sum_of_counters(v, loop, of_inner) for v in op.operands)
+
+
+def step_of_sum(op: Operation, steps: Sequence[int]) -> int | None:
+    """Return how much larger a sum or a product becomes; None if this is unknown.
+
+    Args:
+        op: computes an index.
+        steps: how much larger each operand becomes.
+    """
+    match op:
+        case arith.AddiOp():
+            return steps[0] + steps[1]
+        case arith.SubiOp():
+            return steps[0] - steps[1]
+        case arith.MuliOp():
+            numbers = map(constant_index, reversed(op.operands))
+            found = [n * step for n, step in zip(numbers, steps) if n is not None]
+            return found[0] if found else (None if any(steps) else 0)
+        case _:
+            return None
 
 
 def least_value(
