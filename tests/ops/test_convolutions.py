@@ -408,8 +408,8 @@ def test_gradient_of_few_channels_by_the_weight(
 @pytest.mark.parametrize(
     ("shape", "kernel", "stride", "padding"),
     [
-        ((2, 3, 17, 23), (10, 3, 5, 4), (2, 3), (1, 2)),
-        ((1, 1, 1, 300), (6, 1, 1, 11), (1, 4), 0),
+        ((2, 3, 17, 23), (90, 3, 5, 4), (2, 3), (1, 2)),
+        ((1, 1, 1, 300), (60, 1, 1, 11), (1, 4), 0),
         ((2, 2, 10, 14), (5, 2, 2, 2), 3, 0),  # some pixels are in no window
     ],
 )
@@ -429,6 +429,48 @@ def test_gradient_of_few_channels_by_the_input(
     weight = normal(*kernel).to(dtype)
     out, exact = ops.conv2d(x, weight, None, stride, padding), x.double()
     wanted = torch.conv2d(exact, weight.double(), None, stride, padding)
+    grad = normal(*out.shape).to(dtype)
+    (found,) = torch.autograd.grad(out, x, grad)
+    close(found, *torch.autograd.grad(wanted, x, grad.double()), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "how"),
+    [
+        ((2, 6, 21, 30), (6, 6, 3, 3), (1, 1)),
+        ((2, 5, 19, 48), (3, 5, 4, 2), (1, (2, 0), (1, 2))),
+        ((1, 16, 40, 62), (1, 16, 9, 9), (1, 4)),
+    ],
+)
+def test_few_channels_are_sums_of_rows(
+    shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
+) -> None:
+    """Products would leave lanes of their vectors without use."""
+    monkeypatch.setattr(plans, "_of_windows", None)
+    x, weight = normal(*shape).to(dtype), normal(*kernel).to(dtype)
+    exact = torch.conv2d(x.double(), weight.double(), None, *how)
+    close(ops.conv2d(x, weight, None, *how), exact.to(dtype), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "how"),
+    [
+        ((2, 1, 28, 28), (8, 1, 5, 5), (2, 2)),
+        ((2, 3, 17, 32), (16, 3, 3, 3), (1, 1)),
+        ((1, 4, 30, 45), (6, 4, 3, 5), ((2, 3), (1, 0))),
+        ((1, 2, 60, 60), (4, 2, 3, 3), (3, 0, 2)),
+    ],
+)
+def test_gradient_of_few_channels_as_sums_of_rows(
+    shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
+) -> None:
+    """Each phase of the stride is a part of the result."""
+    monkeypatch.setattr(plans, "_of_windows", None)
+    x, weight = normal(*shape).to(dtype).requires_grad_(), normal(*kernel).to(dtype)
+    out, exact = ops.conv2d(x, weight, None, *how), x.double()
+    wanted = torch.conv2d(exact, weight.double(), None, *how)
     grad = normal(*out.shape).to(dtype)
     (found,) = torch.autograd.grad(out, x, grad)
     close(found, *torch.autograd.grad(wanted, x, grad.double()), BOUNDS[dtype])

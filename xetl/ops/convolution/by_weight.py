@@ -12,6 +12,7 @@ from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import size_of, sums_of, vectors_of, width_of
+from xetl.ops.convolution.costs import is_on_cpu, multiplies_pairs
 from xetl.ops.convolution.depthwise import (
     is_depthwise,
     room_of,
@@ -29,8 +30,6 @@ from xetl.ops.convolution.plans import (
     MOST_ROWS,
     are_narrow,
     each_image,
-    is_on_cpu,
-    multiplies_pairs,
     taps_last,
     widths_of,
 )

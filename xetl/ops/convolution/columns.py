@@ -13,7 +13,7 @@ from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import size_of, sums_of, vectors_of, width_of
+from xetl.ops.calling.views import size_of, sums_of, width_of
 from xetl.ops.convolution.column_kernels import (
     columns,
     columns_by_rows,
@@ -103,15 +103,6 @@ def input_by_columns(
     numbers = (*g.result, *g.first, width, g.stride, g.dilation, g.taps, *tile)
     launch = Launch(sums_of_taps, (itself, flat), (), grid, numbers)
     return [*steps, Step(launch, (found, made))]
-
-
-def has_few_channels(weight: Operand, g: Geometry, groups: int) -> bool:
-    """Return whether the input has fewer channels than a vector has lanes.
-
-    Then products of each phase of a stride would leave lanes without use.
-    """
-    is_dense = groups == 1 and g.dilation == (1, 1) != g.stride
-    return is_dense and weight.shape[1] < vectors_of(weight)[1]
 
 
 def input_by_windows(

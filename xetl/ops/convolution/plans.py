@@ -18,13 +18,24 @@ from xetl.ops.activations import cleared, copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of
-from xetl.ops.convolution.depthwise import by_channels, is_depthwise, tile_of_channels
+from xetl.ops.calling.views import size_of, sums_of, vectors_of
+from xetl.ops.convolution.costs import (
+    cost_of_products,
+    cost_of_scattering,
+    cost_of_sums,
+    is_on_cpu,
+    multiplies_pairs,
+)
+from xetl.ops.convolution.depthwise import (
+    by_channels,
+    is_depthwise,
+    room_of,
+    tile_of_channels,
+)
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair, divisors, evenly
 from xetl.ops.convolution.kernels import convolution, direct
 from xetl.ops.convolution.windows import (
     PART,
-    SCRATCH,
     TILE,
     Windows,
     by_pixels,
@@ -37,8 +48,6 @@ from xetl.ops.convolution.windows import (
     turn,
 )
 from xetl.ops.products.product_steps import Seen, each_row, multiply
-from xetl.runtime.executables import choose_target
-from xetl.runtime.placement import choose_backend
 
 MOST_PIXELS = 128
 """The most pixels of a tile of the result."""
@@ -149,11 +158,46 @@ def convolve(
         steps += convolve(x, weight, bias, found, g, groups)
         return [*steps, copied(found, made)]
     channels = weight.shape[1], weight.shape[0] // groups
-    is_last = groups == 1 and is_channels_last(made)
-    is_split = groups > 1 or (not is_last and _has_few_taps(x, g, channels[0]))
+    is_split = groups > 1 or adds_rows(x, made, [g], channels)
     if is_split and (part := part_of(x, g, channels)):
         return _directly(x, weight, bias, made, g, channels, part, False)
     return _of_windows(x, weight, bias, made, [g], groups, False)
+
+
+def adds_rows(
+    x: Operand, made: Operand, parts: Sequence[Geometry], channels: Pair
+) -> bool:
+    """Return whether `direct` costs less than products of windows.
+
+    On a GPU it would have too few programs.
+
+    Args:
+        x: the image.
+        made: the result.
+        parts: the convolutions; the result consists of theirs.
+        channels: channels of ``x`` and of the result.
+    """
+    seen = [g for g in parts if 0 not in g.taps]
+    fits = is_on_cpu(x) and not is_channels_last(made)
+    if not fits or not all(part_of(x, g, channels) for g in seen):
+        return False
+    is_short = all(_has_few_taps(x, g, channels[0]) for g in seen)
+    products = cost_of_products(x, parts, channels)
+    return is_short or cost_of_sums(x, parts, channels) < products
+
+
+def scatters(
+    grad: Operand, made: Operand, g: Geometry, parts: Sequence[Geometry], channels: Pair
+) -> bool:
+    """Return whether sums over windows cost least for the gradient of the input.
+
+    ``g`` is the convolution; the other arguments are those of `adds_rows`.
+    """
+    if g.dilation != (1, 1) or g.stride == (1, 1):
+        return False
+    cost = cost_of_sums if adds_rows(grad, made, parts, channels) else cost_of_products
+    size = made.shape[2], made.shape[3]
+    return cost_of_scattering(grad, size, g, channels) < cost(grad, parts, channels)
 
 
 def by_input(
@@ -185,6 +229,7 @@ def by_input(
         return [*steps, copied(found, made)]
     steps = [cleared(made)] if any(0 in g.taps for g in parts) else list[Step]()
     channels = weight.shape[0] // groups, weight.shape[1]
+    is_split = groups > 1 or adds_rows(grad, made, parts, channels)
     by_windows = list[Geometry]()
     for g in parts:
         if g.is_product and groups == 1:
@@ -193,7 +238,7 @@ def by_input(
             continue
         elif is_last or (is_turned and not is_apart):
             steps += by_channels(grad, weight, None, made, g, True)
-        elif groups > 1 and (part := part_of(grad, g, channels)):
+        elif is_split and (part := part_of(grad, g, channels)):
             how = g, channels, part, True, is_apart
             steps += _directly(grad, weight, None, made, *how)
         else:
@@ -328,33 +373,20 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = inner * g.stride[0] * g.stride[1] * item
     taps = inner * outer * size_of(g.taps) * item
-    room = (SCRATCH - taps) // (planes * widths_of(x, g)[1]) - down
+    room = (room_of(x) - taps) // (planes * widths_of(x, g)[1]) - down
     step, _ = tile_of(x, g, outer)
     rows = max(0, min(MOST_ROWS, room)) // step * step
     return rows and cdiv(evenly(g.result[0], rows), step) * step
-
-
-def is_on_cpu(x: Operand) -> bool:
-    """Return whether the CPU computes with x."""
-    return choose_backend(values=[array_of(x)]).name == "cpu"
-
-
-def multiplies_pairs(x: Operand) -> bool:
-    """Return whether products multiply two elements of 16 bits in a lane."""
-    backend = choose_backend(values=[array_of(x)])
-    name, _ = backend.products(choose_target(backend), x.dtype.name)
-    return x.dtype.itemsize == 2 and name == x.dtype.name
 
 
 def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
     """Return whether sums have so few terms that a product mostly moves its operands.
 
     [measured] 32 registers: `direct` is faster with 3 x 3 taps of 3 or 4 channels, and
-    7 x 7 of one channel; products are faster with 5 x 5 of 3. On a GPU `direct` would
-    have too few programs.
+    7 x 7 of one channel; products are faster with 5 x 5 of 3.
     """
     is_short = inner * g.taps[1] < _VECTOR and inner * size_of(g.taps) <= _FEW_TAPS
-    return is_on_cpu(x) and is_short and vectors_of(x)[0] >= 32
+    return is_short and vectors_of(x)[0] >= 32
 
 
 def are_narrow(x: Operand, g: Geometry) -> bool:

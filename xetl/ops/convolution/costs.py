@@ -1,0 +1,78 @@
+"""What the ways to compute a convolution cost.
+
+Costs are in multiplications of a vector by a number, for each image. [measured] Zen 4,
+with vectors of 16 and images of 7 to 224 columns; the ratios of the factors matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xetl.language.ops import cdiv
+from xetl.ops.calling.declarations import Operand
+from xetl.ops.calling.views import array_of, size_of, vectors_of
+from xetl.ops.convolution.geometry import Geometry, Pair
+from xetl.runtime.executables import choose_target
+from xetl.runtime.placement import choose_backend
+
+_ROW, _ELEMENT = 10, 3
+"""A vector of a row that is copied, and an element that is gathered."""
+_OF_PAIRS = 1.5
+"""How much faster products of 16 bits are: they move as many elements."""
+
+
+def cost_of_products(x: Operand, parts: Sequence[Geometry], channels: Pair) -> float:
+    """Return the cost of products of windows: they have channels in vectors.
+
+    Args:
+        x: the image.
+        parts: the convolutions; the result consists of theirs.
+        channels: channels of ``x`` and of the result.
+    """
+    (inner, outer), lanes = channels, vectors_of(x)[1]
+    terms = sum(size_of(g.taps) * size_of(g.result) for g in parts)
+    speed = _OF_PAIRS if multiplies_pairs(x) else 1
+    copied = max(_vectors(x, g) for g in parts)
+    return inner * (terms * cdiv(outer, lanes) / speed + _ROW * copied)
+
+
+def cost_of_sums(x: Operand, parts: Sequence[Geometry], channels: Pair) -> float:
+    """Return the cost of sums of rows (see `direct`); as for `cost_of_products`."""
+    inner, outer = channels
+    each = ((_ROW + outer * size_of(g.taps)) * _vectors(x, g) for g in parts)
+    return inner * sum(each)
+
+
+def cost_of_scattering(grad: Operand, size: Pair, g: Geometry, channels: Pair) -> float:
+    """Return the cost of a gradient of the input as sums over windows.
+
+    Args:
+        grad: the gradient of the result.
+        size: rows and columns of the input.
+        g: the convolution.
+        channels: channels of ``grad`` and of the input.
+    """
+    inner, outer = channels
+    speed = _OF_PAIRS if multiplies_pairs(grad) else 1
+    terms = size_of(g.taps) * inner * size_of(g.result) / vectors_of(grad)[1] / speed
+    seen = prod(cdiv(k, s) for k, s in zip(g.taps, g.stride))
+    return outer * (terms + _ELEMENT * size_of(size) * seen)
+
+
+def _vectors(x: Operand, g: Geometry) -> int:
+    """Return the vectors of all rows of a result."""
+    rows, columns = g.result
+    return rows * cdiv(columns, vectors_of(x)[1])
+
+
+def is_on_cpu(x: Operand) -> bool:
+    """Return whether the CPU computes with x."""
+    return choose_backend(values=[array_of(x)]).name == "cpu"
+
+
+def multiplies_pairs(x: Operand) -> bool:
+    """Return whether products multiply two elements of 16 bits in a lane."""
+    backend = choose_backend(values=[array_of(x)])
+    name, _ = backend.products(choose_target(backend), x.dtype.name)
+    return x.dtype.itemsize == 2 and name == x.dtype.name
