@@ -302,18 +302,14 @@ def test_attention_that_is_refused() -> None:
         ops.scaled_dot_product_attention(x, x[:, :2], x[:, :2], enable_gqa=True)
 
 
-@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy", "attn_mask"])
+@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
 def test_what_has_no_derivative_is_refused_by_name(name: str) -> None:
     x, weight = torch.ones(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
-    q, mask = torch.ones(1, 4, 8), torch.zeros(4, 4, requires_grad=True)
-    if name == "attn_mask":
-        loss = ops.scaled_dot_product_attention(q, q, q, mask).sum()
-    else:
-        loss, name = getattr(ops, name)(x, torch.tensor([0, 2]), weight), "weight"
-    with pytest.raises(LaunchError, match=f"`{name}` of .* cannot be") as caught:
+    loss = getattr(ops, name)(x, torch.tensor([0, 2]), weight)
+    with pytest.raises(LaunchError, match=r"`weight` of .* cannot") as caught:
         loss.backward()
     assert caught.value.code == "X0838"
-    assert caught.value.help == f"pass `{name}.detach()`"
+    assert caught.value.help == "pass `weight.detach()`"
     assert weight.grad is None
 
 

@@ -381,7 +381,7 @@ def _sum_at(
     acc = sums_of(made.dtype) if made.dtype.is_float else made.dtype
     if _has_rows(dim, index, made if x is None else x, src):
         return added_rows((x, src, made), index, _line(dim, index), dim)
-    is_narrow = _is_innermost(dim, made) and made.shape[dim] < LEAST
+    is_narrow = _is_innermost(dim, made) and size_of(made.shape[dim:]) < LEAST
     if x is not None and not is_narrow and _same_matrices(dim, index, x):
         return [_added(x, index, src, made, dim, acc)]
     # An array of the user may overlap `src`, which is still to be read.

@@ -80,6 +80,17 @@ def part(x: Array, h: int, starts: Array | None, i: int) -> Array:
     return x[h] if starts is None else x[h, starts[i] : starts[i + 1]]
 
 
+@xetile.function
+def by_scores(
+    e: Vector, by_e: Vector, by_bias: Array | None, b: int, m: int, n: int, scale: float
+) -> Vector:
+    """Return the gradient of scores before their scale; store that of the bias."""
+    ds = e * by_e
+    if by_bias is not None:
+        put(ds, by_bias[b], [m, n])
+    return ds * scale
+
+
 @xetile.kernel
 def attention_backward(
     q: Array,
@@ -95,6 +106,7 @@ def attention_backward(
     by_q: Array,
     by_k: Array,
     by_v: Array,
+    by_bias: Array | None,
     factor: float,
     scale: float,
     p: float,
@@ -113,7 +125,8 @@ def attention_backward(
 
     With e = softmax(scores), g = grad, d = rowsum(g * out) and ``ds = e * (g @ v.T - d)
     * scale``, the gradients are ``ds @ k`` of q, ``ds.T @ q`` of k and ``e.T @ g`` of v
-    (Dao et al.). Exponentials are computed again from scores; no s x t array is stored.
+    (Dao et al.), and ``ds / scale`` of the bias. Exponentials are computed again from
+    scores; no s x t array is stored but that.
 
     Args:
         q: (b * SHARE, s, D); the others likewise, of one dtype.
@@ -130,6 +143,7 @@ def attention_backward(
         by_q: (b * SHARE, s, D), of ``ACC``.
         by_k: (b, t, D).
         by_v: (b, t, E).
+        by_bias: (b * SHARE, s, t), or None. What no query sees is not written.
         factor: scale * log2(e).
         scale: the factor of scores.
         HEADS: b.
@@ -175,7 +189,7 @@ def attention_backward(
                     factors = dropout_factors(seed, b, m, n, t, p, e)
                     left, by_e = e * factors, by_e * factors
                 dv = xetile.tile_mma(left.to(MUL).T, g, dv)
-                ds = (e * (by_e - d) * scale).to(MUL)
+                ds = by_scores(e, by_e - d, by_bias, b, m, n, scale).to(MUL)
                 dk = xetile.tile_mma(ds.T, rows, dk)
                 tile = xetile.init_tile(to_q, [m, 0], (BM, D))
                 dq = xetile.tile_mma(ds, block, xetile.load_tile(tile))
@@ -206,6 +220,7 @@ def whole_backward(
     by_q: Array,
     by_k: Array,
     by_v: Array,
+    by_bias: Array | None,
     factor: float,
     scale: float,
     CUT: constexpr,
@@ -231,6 +246,7 @@ def whole_backward(
         by_q: (b, s, D).
         by_k: (b, t, D).
         by_v: (b, t, E).
+        by_bias: (b, s, t), or None.
         factor: scale * log2(e).
         scale: the factor of scores.
         CUT: whether t is less than ``BN``.
@@ -257,7 +273,10 @@ def whole_backward(
         e = e * xetile.where(total == 0, 0.0, 1.0 / total)
         dv = xetile.tile_mma(e, g, dv)
         d = (g * y).sum(1, keepdims=True).T
-        ds = e * (xetile.tile_mma(values, g.T) - d) * scale
+        ds = e * (xetile.tile_mma(values, g.T) - d)
+        if by_bias is not None:
+            put(ds.T, by_bias[h], [m, 0])
+        ds = ds * scale
         dk = xetile.tile_mma(ds, rows, dk)
         put(xetile.tile_mma(turned, ds).T, to_q, [m, 0])
     put(dk, by_k[h], [0, 0])

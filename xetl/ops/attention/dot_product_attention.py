@@ -11,7 +11,7 @@ import numpy as np
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied
+from xetl.ops.activations import cleared, copied
 from xetl.ops.attention.backward_kernel import attention_backward, whole_backward
 from xetl.ops.attention.blocks import (
     are_merged,
@@ -99,16 +99,21 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
         sides = tuple(-1 if size is None else size for size in ends)
     drawn = seed if dropped else None
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
-    given: Any = (*dense, mask, drawn, None, None, sides, scale, dropped)
-    found = attention_gradients(*given)
+    by_mask = context.needs("attn_mask")
+    given: Any = (*dense, mask, drawn, None, None, sides, scale, dropped, by_mask)
+    *found, by_bias = attention_gradients(*given)
     by = (
         x if x.shape == given.shape else x.sum_to_size(given.shape)
         for x, given in zip(found, (q, k, v))
     )
-    return dict(zip(("query", "key", "value"), by))
+    gradients = dict[str, Any](zip(("query", "key", "value"), by))
+    if by_mask:
+        bias = context.saved[3]
+        gradients["attn_mask"] = by_bias.sum_to_size(bias.shape).to(bias.dtype)
+    return gradients
 
 
-@function(results=3)
+@function(results=4)
 def attention_gradients(
     grad: ArrayLike,
     query: ArrayLike,
@@ -122,8 +127,9 @@ def attention_gradients(
     window: Dims,
     scale: float,
     dropout_p: float,
+    by_mask: bool,
 ) -> Any:
-    """The gradients of query, key and value.
+    """The gradients of query, key and value, and if asked for of floats ``attn_mask``.
 
     Leading dimensions are equal, but ``attn_mask`` has one or none, and those of
     ``query`` may be a multiple: so many adjacent heads share a matrix of keys. With
@@ -132,6 +138,7 @@ def attention_gradients(
     found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
     (s, d), (t, e) = query.shape[-2:], value.shape[-2:]
     b, acc = size_of(key.shape[:-2]), SUMS[query.dtype]
+    found += (new_one((*query.shape[:-1], t) if by_mask else (0,), acc),)
     share = size_of(query.shape[:-2]) // max(b, 1)
     # Where the place of a query does not count, those of all heads are one matrix.
     is_alike = q_starts is None and tuple(window) == _ALL and not dropout_p
@@ -143,18 +150,21 @@ def attention_gradients(
     rows: View = lambda x: x.reshape(b * share, s, x.shape[-1])
 
     def steps(made: Any) -> Any:
-        seen: View = lambda x: x if x.ndim == 2 else x.reshape(b * share, s, t)
+        scores: View = lambda x: x.reshape(b * share, s, t)
+        seen: View = lambda x: x if x.ndim == 2 else scores(x)
+        *to, by_bias = made
+        to.append(by_bias if by_mask else None)
         whole = whole_gradient_blocks(query, value, t) if may_be_whole else None
         if whole is not None:
-            views = [rows, flat, flat, seen, rows, rows, rows, flat, flat]
+            views = [rows, flat, flat, seen, rows, rows, rows, flat, flat, scores]
             constants = (t < whole[1], acc, *whole, d, e)
             launch = Launch(whole_backward, views, (), (b, 1, 1), constants)
-            arrays = (query, key, value, attn_mask, result, grad, *made)
+            arrays = (query, key, value, attn_mask, result, grad, *to)
             return [Step(launch, arrays, (scale * _LOG2_E, scale))]
         kept = temporary((b * share, s, 2), acc)
-        by_q = made[0] if acc == query.dtype else temporary(query.shape, acc)
+        by_q = to[0] if acc == query.dtype else temporary(query.shape, acc)
         inputs = (query, key, value, attn_mask, result, grad, seed)
-        arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
+        arrays = (*inputs, q_starts, k_starts, kept, by_q, *to[1:])
         left, right = window_of(_NAME, window, is_causal=False)
         ragged = q_starts is not None
         how = (s, t), (left, right)
@@ -164,9 +174,12 @@ def attention_gradients(
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
         grid = (sequences, 1, 1)
         views = [rows, flat, flat, seen, rows, rows, *[None] * 4, rows, flat, flat]
-        launch = Launch(attention_backward, views, (), grid, constants)
-        first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
-        return [first] if by_q is made[0] else [first, copied(by_q, made[0], acc)]
+        launch = Launch(attention_backward, [*views, scores], (), grid, constants)
+        # Blocks that no query sees are not computed.
+        first = [cleared(by_bias)] if by_mask and how[1] != (None, None) else []
+        step = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
+        last = [] if by_q is to[0] else [copied(by_q, made[0], acc)]
+        return [*first, step, *last]
 
     return Call(found, steps)
 
@@ -203,7 +216,8 @@ def scaled_dot_product_attention(
         key: (..., t, d), dtype of ``query``.
         value: (..., t, e), dtype of ``query``.
         attn_mask: (..., s, t), or a shape that broadcasts to it. A bool says whether a
-            query sees a key; floats are added to the scores. It has no derivative.
+            query sees a key; floats are added to the scores. The derivative by floats
+            takes memory for all scores.
         dropout_p: the probability, below 1, that a weight of a value becomes 0. The
             other weights are multiplied by 1 / (1 - dropout_p).
         is_causal: whether query i sees only keys 0 to i.

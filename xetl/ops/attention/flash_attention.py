@@ -131,7 +131,7 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     sides = window_of("flash_attn_varlen_func", window, is_causal=is_causal)
     ends = [-1 if size is None else size for size in sides]
     given = (g, a, b, c, y, None, None, q_starts, k_starts)
-    found: Any = attention_gradients(*given, ends, scale, 0.0)
+    *found, _ = attention_gradients(*given, ends, scale, 0.0, False)
     return dict(zip("qkv", (x.transpose(0, 1) for x in found)))
 
 

@@ -12,7 +12,11 @@ from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import size_of, sums_of, vectors_of, width_of
-from xetl.ops.convolution.costs import is_on_cpu, multiplies_pairs
+from xetl.ops.convolution.costs import (
+    cost_of_weight_products,
+    cost_of_weight_sums,
+    is_on_cpu,
+)
 from xetl.ops.convolution.depthwise import (
     is_depthwise,
     room_of,
@@ -45,8 +49,8 @@ from xetl.ops.convolution.windows import (
 )
 from xetl.ops.rows.reductions import add_all
 
-_PROGRAMS, _FEW = 64, 8
-"""`direct_by_weight`: programs if there are as many images, and the most channels."""
+_PROGRAMS = 64
+"""Programs of `direct_by_weight` if there are as many images."""
 
 
 class _Tile(NamedTuple):
@@ -140,15 +144,14 @@ def _tile_of(x: Operand, g: Geometry, channels: Pair) -> _Tile | None:
 
 
 def _suits_sums(x: Operand, g: Geometry, channels: Pair) -> bool:
-    """Return whether sums of rows cost less than copying operands for a product.
-
-    [measured] Rows and columns fill vectors, and channels are few.
-    """
+    """Return whether sums of rows cost less than products, and fit a cache."""
+    if not is_on_cpu(x):
+        return False
     inner, outer = channels
-    lanes, (rows, columns) = vectors_of(x)[1], g.result
-    is_few = inner * outer <= _FEW**2 if multiplies_pairs(x) else inner <= _FEW
-    is_full = rows >= lanes and 4 * columns >= 3 * lanes * cdiv(columns, lanes)
-    return is_on_cpu(x) and is_few and is_full
+    lanes, item = vectors_of(x)[1], sums_of(x.dtype).itemsize
+    fits = inner * outer * size_of(g.taps) * lanes * item <= room_of(x) // 2
+    products = cost_of_weight_products(x, g, channels)
+    return fits and cost_of_weight_sums(x, g, channels) < products
 
 
 def _directly(

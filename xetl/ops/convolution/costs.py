@@ -16,8 +16,12 @@ from xetl.ops.convolution.geometry import Geometry, Pair
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
 
-_ROW, _ELEMENT = 10, 3
-"""A vector of a row that is copied, and an element that is gathered."""
+_ROW, _STRIDED, _ELEMENT = 10, 40, 3
+"""A vector of a row that is copied, if its elements are apart, and one element."""
+_LANES = 9
+"""The sum of the lanes of a vector in memory."""
+_LEAST_ROWS = 16
+"""Products with fewer rows take as long."""
 _OF_PAIRS = 1.5
 """How much faster products of 16 bits are: they move as many elements."""
 
@@ -58,6 +62,29 @@ def cost_of_scattering(grad: Operand, size: Pair, g: Geometry, channels: Pair) -
     terms = size_of(g.taps) * inner * size_of(g.result) / vectors_of(grad)[1] / speed
     seen = prod(cdiv(k, s) for k, s in zip(g.taps, g.stride))
     return outer * (terms + _ELEMENT * size_of(size) * seen)
+
+
+def cost_of_weight_products(x: Operand, g: Geometry, channels: Pair) -> float:
+    """Return the cost of a gradient of the weight as products over pixels.
+
+    ``channels``: of ``x`` and of the result.
+    """
+    (inner, outer), lanes, (kh, kw) = channels, vectors_of(x)[1], g.taps
+    speed = _OF_PAIRS if multiplies_pairs(x) else 1
+    terms = kh * max(kw * inner, _LEAST_ROWS) * size_of(g.result)
+    rows = g.padded[0] if g.stride[0] == 1 else kh * g.result[0]
+    each = _ROW if g.stride == (1, 1) else _STRIDED
+    copied = kw * inner * rows * cdiv(g.result[1], lanes) * each
+    turned = _ROW * outer * _vectors(x, g)
+    return terms * cdiv(outer, lanes) / speed + copied + turned
+
+
+def cost_of_weight_sums(x: Operand, g: Geometry, channels: Pair) -> float:
+    """Return the cost of `direct_by_weight`; as for `cost_of_weight_products`."""
+    (inner, outer), vectors = channels, _vectors(x, g)
+    planes = g.stride[1] * g.padded[0] * cdiv(g.result[1], vectors_of(x)[1])
+    copied = _ROW * (inner * planes + outer * vectors)
+    return copied + inner * outer * size_of(g.taps) * (vectors + _LANES)
 
 
 def _vectors(x: Operand, g: Geometry) -> int:
