@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.language.ops import cdiv
@@ -26,6 +25,7 @@ from xetl.ops.convolution.depthwise import (
 from xetl.ops.convolution.geometry import Geometry, Pair, divisors, evenly
 from xetl.ops.convolution.kernels import (
     convolution_by_weight,
+    convolution_by_windows,
     direct_by_weight,
     shifted,
 )
@@ -43,6 +43,7 @@ from xetl.ops.convolution.windows import (
     TILE,
     by_pixels,
     contiguous,
+    find_windows,
     is_channels_last,
     paired,
     turn,
@@ -81,6 +82,8 @@ def by_weight(
     is_apart = inner == 1 or not any(orders)
     if is_apart and (tile := _tile_of(x, g, (inner, outer // groups))):
         return _directly(grad, x, made, g, tile)
+    if g.stride != (1, 1):
+        return _by_windows(grad, x, made, g, groups)
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
     tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
     tiles = kh * cdiv(kw * inner, tile[0])
@@ -174,6 +177,34 @@ def _directly(
     return steps if found is made else [*steps, *add_all(found, made, 1.0, 0)]
 
 
+def _by_windows(
+    grad: Operand, x: Operand, made: Operand, g: Geometry, groups: int
+) -> list[Step]:
+    """Return the launches of `convolution_by_windows`."""
+    (rows, columns), (outer, inner) = g.result, (made.shape[0] // groups, made.shape[1])
+    batch, taps, depth = x.shape[0], size_of(g.taps), paired(inner, x)
+    copies, padded, (windows,) = find_windows(x, [g], groups)
+    right, seen = grad, _pixels_of_all
+    if groups > 1 or not is_channels_last(grad):
+        right, seen = (
+            temporary((groups, batch * rows * columns, outer), x.dtype),
+            itself,
+        )
+        of_groups: View = lambda a: a.reshape(batch, groups, outer, -1).swapaxes(0, 1)
+        to: View = lambda a: a.reshape(groups, batch, rows * columns, outer)
+        copies.append(turn(grad, of_groups, right, to))
+    found = temporary((groups, taps, depth, outer), made.dtype)
+    each_tap: View = lambda a: a.reshape(-1, windows.width, outer)
+    tile = evenly(windows.width, MOST_PIXELS), min(TILE, outer)
+    programs = groups * g.taps[0] * windows.columns
+    grid = (cdiv(windows.width, tile[0]), cdiv(outer, tile[1]), programs)
+    constants = (*windows.constants, rows, sums_of(x.dtype), *tile, columns)
+    views = (windows.view, seen, each_tap)
+    launch = Launch(convolution_by_windows, views, (), grid, constants)
+    product = Step(launch, (padded, right, found))
+    return [*copies, product, *taps_last(found, made)]
+
+
 def _as_one(array: Numbers) -> Numbers:
     return array.reshape(1, -1, array.shape[-1])
 
@@ -187,48 +218,30 @@ def _find_shifted(
 ) -> tuple[list[Step], Operand, View]:
     """Return copies of the pixels that each tap reads, in rows of ``across``.
 
-    The pixels are copied once for each column of the kernel. The rows of the kernel
-    share a copy, in which they read later rows, if the stride of rows is 1.
+    The stride is 1. The pixels are copied once for each column of the kernel; its rows
+    share a copy, in which they read later rows.
     """
     steps, x = contiguous(x, groups)
     images, channels = x.shape[0] * groups, x.shape[1] // groups
     (kh, kw), (down, right) = g.taps, g.dilation
-    is_shared = g.stride[0] == 1
-    copies = 1 if is_shared else kh
-    rows = g.padded[0] if is_shared else g.result[0]
-    shape = images, copies, kw, channels, rows, across
-    found = temporary(shape, x.dtype)
-    for ki, kj in np.ndindex(copies, kw):
-        # The first pixel that a tap reads.
-        top, left = ki * down - g.first[0], kj * right - g.first[1]
-        end = left + (g.result[1] - 1) * g.stride[1] + 1
-        steps.append(_shift(x, found, (ki, kj), (top, left, end), g.stride))
-
-    def view(array: Numbers) -> Numbers:
-        image, copy, _, channel, row, item = array.strides
-        shape = images, kh, kw * channels, g.result[0] * across
-        step = down * row if is_shared else copy
-        return as_strided(array, shape, (image, step, channel, item), subok=True)
-
-    return steps, found, view
-
-
-def _shift(
-    x: Operand, to: Operand, tap: Pair, place: tuple[int, int, int], stride: Pair
-) -> Step:
-    """Return the launch that copies what a tap reads. ``place`` is (top, left, end)."""
-    images, _, _, channels, rows, across = to.shape
-    (top, left, end), (down, right) = place, stride
-    below, behind = top % down, left % right
-
-    def view(array: Numbers) -> Numbers:
-        split = array.reshape(images, channels, *array.shape[2:])
-        return split[:, :, below::down, behind : max(end, behind) : right]
-
+    rows, (top, before) = g.padded[0], g.first
+    found = temporary((images, kw, channels, rows, across), x.dtype)
+    split: View = lambda a: a.reshape(images, channels, *a.shape[2:])
     tile = PART, min(MOST_COLUMNS, width_of(across))
     grid = (cdiv(rows, PART), channels, images)
-    constants = (-(top // down), -(left // right), *tile)
-    launch = Launch(
-        shifted, (view, lambda a: a[:, tap[0], tap[1]]), (), grid, constants
-    )
-    return Step(launch, (x, to))
+    for kj in range(kw):
+        # The last pixel that a tap reads is the last of the copy.
+        end = max(kj * right - before + g.result[1], 0)
+        views: list[View] = [
+            lambda a, end=end: split(a)[..., :end],
+            lambda a, kj=kj: a[:, kj],
+        ]
+        constants = (top, before - kj * right, *tile)
+        steps.append(Step(Launch(shifted, views, (), grid, constants), (x, found)))
+
+    def view(array: Numbers) -> Numbers:
+        image, _, channel, row, item = array.strides
+        shape = images, kh, kw * channels, g.result[0] * across
+        return as_strided(array, shape, (image, down * row, channel, item), subok=True)
+
+    return steps, found, view

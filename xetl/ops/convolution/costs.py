@@ -16,8 +16,8 @@ from xetl.ops.convolution.geometry import Geometry, Pair
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
 
-_ROW, _STRIDED, _ELEMENT = 10, 40, 3
-"""A vector of a row that is copied, if its elements are apart, and one element."""
+_ROW, _ELEMENT = 10, 3
+"""A vector of a row that is copied, and an element that is gathered."""
 _LANES = 9
 """The sum of the lanes of a vector in memory."""
 _LEAST_ROWS = 16
@@ -72,11 +72,10 @@ def cost_of_weight_products(x: Operand, g: Geometry, channels: Pair) -> float:
     (inner, outer), lanes, (kh, kw) = channels, vectors_of(x)[1], g.taps
     speed = _OF_PAIRS if multiplies_pairs(x) else 1
     terms = kh * max(kw * inner, _LEAST_ROWS) * size_of(g.result)
-    rows = g.padded[0] if g.stride[0] == 1 else kh * g.result[0]
-    each = _ROW if g.stride == (1, 1) else _STRIDED
-    copied = kw * inner * rows * cdiv(g.result[1], lanes) * each
-    turned = _ROW * outer * _vectors(x, g)
-    return terms * cdiv(outer, lanes) / speed + copied + turned
+    copies, columns = (kw, g.result[1]) if g.stride == (1, 1) else (1, g.padded[1])
+    copied = copies * inner * g.padded[0] * cdiv(columns, lanes)
+    turned = outer * _vectors(x, g)
+    return terms * cdiv(outer, lanes) / speed + _ROW * (copied + turned)
 
 
 def cost_of_weight_sums(x: Operand, g: Geometry, channels: Pair) -> float:

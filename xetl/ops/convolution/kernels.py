@@ -445,3 +445,43 @@ def convolution_by_weight(
             b = xetile.init_tile(grad[image * GROUPS + g], [n, 0], (BN, BK))
             acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b).T, acc)
     put(acc, out[xetile.program_id(2)], [m, n])
+
+
+@xetile.kernel
+def convolution_by_windows(
+    windows: Array,
+    grad: Array,
+    out: Array,
+    TAPS: constexpr,
+    ROWS: constexpr,
+    STRIDE: constexpr,
+    DILATION: constexpr,
+    COUNT: constexpr,
+    ACC: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> None:
+    """``out[g, tap] = sum over rows of windows[row of tap].T @ grad[g, row]``.
+
+    Args:
+        windows: see `convolution`, as for TAPS to DILATION.
+        grad: (groups, images * COUNT * BK, channels).
+        out: (groups * TAPS * kj, k, channels).
+        COUNT: rows of an image of the gradient.
+        BM: columns of windows of a program.
+        BN: channels of a program.
+        BK: pixels of a row of the gradient.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    number, groups, kj = xetile.program_id(2), grad.shape[0], windows.shape[1]
+    g, ki = number // (TAPS * kj), number // kj % TAPS
+    acc = xetile.zeros((BM, BN), ACC)
+    for k in range(0, grad.shape[1], BK):
+        i = k // BK
+        top = (i // COUNT * groups + g) * ROWS + i % COUNT * STRIDE
+        window = windows[top + ki * DILATION, number % kj]
+        a = xetile.load_tile(xetile.init_tile(window, [0, m], (BK, BM)))
+        b = xetile.load_tile(xetile.init_tile(grad[g], [k, n], (BK, BN)))
+        acc = xetile.tile_mma(a.T, b, acc)
+    put(acc, out[number], [m, n])

@@ -83,11 +83,11 @@ def _taps_first(weight: Operand, to: Operand) -> list[Step]:
 def taps_last(found: Operand, made: Operand) -> list[Step]:
     """Return the steps that write (groups, taps, c, o) as (groups * o, c, kh, kw).
 
-    See `_taps_first`.
+    Channels that are not in ``made`` are left out. See `_taps_first`.
     """
-    groups, taps, inner, outer = found.shape
+    (groups, taps, depth, outer), inner = found.shape, made.shape[1]
     between, steps = found, list[Step]()
-    if taps > 1:
+    if taps > 1 or depth > inner:
         between = temporary((groups, inner, taps, outer), found.dtype)
         steps.append(copy_matrices(found, itself, between, lambda a: a.swapaxes(1, 2)))
     flat: View = lambda a: a.reshape(groups, 1, -1, outer)
