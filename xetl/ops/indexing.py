@@ -50,9 +50,13 @@ _TOGETHER = 64
 index. [measured] Zen 4, 8 of 16 columns: 12 ns a row, then 3.7."""
 
 _FEW = 4
-"""The most columns for which lanes go over rows, with one index for all rows; half as
-many with an index for each row. [measured] Zen 5, 1024 rows of 8, 3 columns: 11.4 us,
-then 3.3."""
+"""The most columns for which lanes of a GPU go over rows."""
+
+_SINGLE, _ELEMENTS = 16, 4096
+"""Results of at most `_SINGLE` columns are gathered on a CPU without vectors, most of
+which a row would not fill, `_ELEMENTS` to a program. [measured] Zen 4, an index for
+each element, 3, 4 and 16 columns of 4096 rows in vectors: 30, 21 and 33 us, then 6, 7
+and 27; 1 and 2 columns of 8192 rows, with lanes over rows: 5.8 and 16, then 5 and 8."""
 
 
 @xetile.kernel
@@ -85,6 +89,20 @@ def gather_rows(
             columns = first + xetile.arange(WIDTH)
             found = xetile.load_gather(xetile.init_tile(source, [at, columns]))
         put(found, to[i], [first])
+
+
+@xetile.kernel
+def gather_few(
+    x: Array, index: Array, out: Array, COLUMNS: constexpr, ROWS: constexpr
+) -> None:
+    """`gather_rows` along ROWS rows of a few COLUMNS of the result, without vectors."""
+    begin, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
+    source, to = matrix(x, number), matrix(out, number)
+    places = index if index.ndim == 1 else matrix(index, number)
+    for i in range(begin, min(begin + ROWS, to.shape[0])):
+        for j in xetile.static_range(COLUMNS):
+            place = places[j] if index.ndim == 1 else places[i, j]
+            to[i, j] = source[i, place]
 
 
 @xetile.function
@@ -227,7 +245,8 @@ def _gathered(x: Operand, dim: int, index: Operand, shape: Shape) -> Call:
     def steps(made: Any) -> Any:
         lines, along = _lines(shape, dim, along=is_last), is_last
         is_row = index.ndim < len(shape)
-        if is_last and size_of(shape[-1:]) <= (_FEW if is_row else _FEW // 2):
+        is_gpu = choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND
+        if is_last and is_gpu and size_of(shape[-1:]) <= _FEW:
             # Lanes go over rows.
             lines, along = chain(lines, transposed), False
         each: View = lambda a: lines(np.broadcast_to(a, shape, subok=True))
@@ -237,8 +256,13 @@ def _gathered(x: Operand, dim: int, index: Operand, shape: Shape) -> Call:
         if is_shared:
             views[1] = None
         m, n = lines(array_of(made[0])).shape[-2:]
+        if along and not is_gpu and n <= _SINGLE:
+            rows = cdiv(_ELEMENTS, n)
+            grid = (cdiv(m, rows), batches.matrices, 1)
+            launch = Launch(gather_few, views, batches.loops, grid, (n, rows))
+            return [Step(launch, operands)]
         rows, width = 1, min(_WIDEST, width_of(n))
-        if choose_backend(values=[array_of(x)]).name != DEVICE_BACKEND:
+        if not is_gpu:
             width = min(width, 1 << (n - 1).bit_length())
             most = _TOGETHER if is_shared else min(_TOGETHER, _WIDEST // width)
             rows = min(most, 1 << (m - 1).bit_length())
