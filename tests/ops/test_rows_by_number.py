@@ -146,6 +146,27 @@ def test_sums_along_many_rows(shape: Any, dtype: Any) -> None:
     assert torch.equal(out, wanted)
 
 
+@pytest.mark.parametrize("shape", [(70, 3), (130, 50), (2, 40, 300), (3, 67, 2)])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32]
+)
+def test_sums_down_columns(shape: Any, dtype: Any) -> None:
+    """An index for each element; some are outside, and some columns have none."""
+    more = *shape[:-2], 90, shape[-1] - 1
+    x, source = torch.randint(-9, 9, shape), torch.randint(-9, 9, more)
+    index = torch.randint(-1, shape[-2] + 1, more)
+    is_there = (index >= 0) & (index < shape[-2])
+    places = index.clamp(0, shape[-2] - 1)
+    wanted = torch.scatter_add(x, -2, places, source * is_there).to(dtype)
+    given = x.to(dtype), -2, index, source.to(dtype)
+    assert torch.equal(ops.scatter_add(*given), wanted)
+    out = torch.empty_like(wanted)
+    ops.scatter_add(*given, out=out)
+    assert torch.equal(out, wanted)
+    ops.scatter_add(*given, out=given[0])
+    assert torch.equal(given[0], wanted)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32])
 @pytest.mark.parametrize(
     ("shape", "index_shape", "dim"),

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
@@ -38,11 +37,15 @@ from xetl.ops.calling.views import (
     sums_of,
     width_of,
 )
-from xetl.ops.matrices import matrix, put, take
+from xetl.ops.indexing_kernels import (
+    gather_few,
+    gather_rows,
+    scatter_columns,
+    scatter_rows,
+)
 from xetl.ops.rows_by_number import added_rows, select_backward, selected
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
-from xetl.xetile import Array, constexpr
 
 _WIDEST, _STRIPE, _ROW, _ROWS = 1024, 64, 256, 16
 _TOGETHER = 64
@@ -57,145 +60,6 @@ _SINGLE, _ELEMENTS = 16, 4096
 which a row would not fill, `_ELEMENTS` to a program. [measured] Zen 4, an index for
 each element, 3, 4 and 16 columns of 4096 rows in vectors: 30, 21 and 33 us, then 6, 7
 and 27; 1 and 2 columns of 8192 rows, with lanes over rows: 5.8 and 16, then 5 and 8."""
-
-
-@xetile.kernel
-def gather_rows(
-    x: Array,
-    index: Array,
-    out: Array,
-    ALONG: constexpr,
-    WIDTH: constexpr,
-    ROWS: constexpr,
-) -> None:
-    """``out[i, j] = x[index[i, j], j]``, or ``x[i, index[i, j]]`` along rows.
-
-    All arrays are (..., m, n), or ``index`` is (n,), the same for all rows. A program
-    computes WIDTH columns of ROWS rows.
-    """
-    first, begin = xetile.program_id(0) * WIDTH, xetile.program_id(1) * ROWS
-    number = xetile.program_id(2)
-    source, to = matrix(x, number), matrix(out, number)
-    line = index if index.ndim == 1 else matrix(index, number)[begin]
-    of_first = take(line, [first], (WIDTH,), index.dtype, -1)
-    end = begin + 1 if ROWS == 1 else min(begin + ROWS, to.shape[0])
-    for i in range(begin, end):
-        at = of_first
-        if index.ndim > 1:
-            at = take(matrix(index, number)[i], [first], (WIDTH,), index.dtype, -1)
-        if ALONG:
-            found = xetile.load_gather(xetile.init_tile(source[i], [at]))
-        else:
-            columns = first + xetile.arange(WIDTH)
-            found = xetile.load_gather(xetile.init_tile(source, [at, columns]))
-        put(found, to[i], [first])
-
-
-@xetile.kernel
-def gather_few(
-    x: Array, index: Array, out: Array, COLUMNS: constexpr, ROWS: constexpr
-) -> None:
-    """`gather_rows` along ROWS rows of a few COLUMNS of the result, without vectors."""
-    begin, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
-    source, to = matrix(x, number), matrix(out, number)
-    places = index if index.ndim == 1 else matrix(index, number)
-    for i in range(begin, min(begin + ROWS, to.shape[0])):
-        for j in xetile.static_range(COLUMNS):
-            place = places[j] if index.ndim == 1 else places[i, j]
-            to[i, j] = source[i, place]
-
-
-@xetile.function
-def convert(source: Array, at: int, to: Array, begin: int, SHAPE: constexpr) -> None:
-    """``to[i, begin + j] = source[i, at + j]`` for j < SHAPE[1], in the dtype of to."""
-    for i in range(0, source.shape[0], SHAPE[0]):
-        put(take(source, [i, at], SHAPE, to.dtype), to, [i, begin])
-
-
-@xetile.kernel
-def scatter_columns(
-    x: Array | None,
-    index: Array,
-    source: Array,
-    sums: Array | None,
-    out: Array,
-    WIDTH: constexpr,
-) -> None:
-    """``out = x; out[index[i, j], j] += source[i, j]``, one i after the other.
-
-    A program has WIDTH columns to itself, so it needs no atomics, and sums are the same
-    each time. Without ``x`` it adds to the elements of ``out``. With ``sums``,
-    (programs, rows, WIDTH), it sums there, in the dtype of ``sums``.
-    """
-    program, number = xetile.program_id(0), xetile.program_id(1)
-    places, added = matrix(index, number), matrix(source, number)
-    to, first, begin = matrix(out, number), program * WIDTH, program * WIDTH
-    if sums is not None:
-        to, begin = sums[number * xetile.num_programs(0) + program], 0
-    if x is not None:
-        convert(matrix(x, number), first, to, begin, (8, WIDTH))
-    columns = begin + xetile.arange(WIDTH)[None, :]
-    for i in range(0, places.shape[0]):
-        rows = take(places, [i, first], (1, WIDTH), xetile.i64, -1)
-        v = take(added, [i, first], (1, WIDTH), to.dtype)
-        at = xetile.init_tile(to, [rows, columns + rows * 0])
-        xetile.store_scatter(xetile.load_gather(at) + v, None, at)
-    if sums is not None:
-        convert(to, begin, matrix(out, number), first, (8, WIDTH))
-
-
-@xetile.function
-def copy_rows(source: Array, at: int, to: Array, begin: int, SHAPE: constexpr) -> None:
-    """``to[begin + i] = source[at + i]`` for i < SHAPE[0], in the dtype of ``to``."""
-    for j in range(0, to.shape[1], SHAPE[1]):
-        put(take(source, [at, j], SHAPE, to.dtype), to, [begin, j])
-
-
-@xetile.function
-def add_rows(
-    index: Array, source: Array, at: int, to: Array, begin: int, BLOCK: constexpr
-) -> None:
-    """``to[begin + i, index[at + i, j]] += source[at + i, j]`` for i < BLOCK."""
-    for i in range(0, min(BLOCK, index.shape[0] - at)):
-        places, added, row = index[at + i], source[at + i], to[begin + i]
-        for j in range(0, places.shape[0]):
-            place = places[j]
-            if place >= 0 and place < row.shape[0]:
-                row[place] = row[place] + added[j].to(row.dtype)
-
-
-@xetile.kernel
-def scatter_rows(
-    x: Array | None,
-    index: Array,
-    source: Array,
-    sums: Array | None,
-    out: Array,
-    WIDTH: constexpr,
-    BLOCK: constexpr,
-    ROWS: constexpr,
-) -> None:
-    """``out[i] = x[i]; out[i, index[i, j]] += source[i, j]``; a program has ROWS rows.
-
-    It copies a BLOCK of rows before it adds to them, since the processor waits if it
-    loads a number soon after a vector with it was stored. Without ``x`` it adds to the
-    elements of ``out``. With ``sums``, (programs, BLOCK, columns), it adds ``x`` and
-    ``source`` there, in the dtype of ``sums``.
-    """
-    program, number = xetile.program_id(0), xetile.program_id(1)
-    places, added = matrix(index, number), matrix(source, number)
-    whole, first = matrix(out, number), program * ROWS
-    for begin in range(first, min(first + ROWS, whole.shape[0]), BLOCK):
-        if x is None:
-            add_rows(places, added, begin, whole, begin, BLOCK)
-        elif sums is None:
-            copy_rows(matrix(x, number), begin, whole, begin, (BLOCK, WIDTH))
-            add_rows(places, added, begin, whole, begin, BLOCK)
-        else:
-            to = sums[number * xetile.num_programs(0) + program]
-            copy_rows(matrix(x, number), begin, to, 0, (BLOCK, WIDTH))
-            add_rows(places, added, begin, to, 0, BLOCK)
-            copy_rows(to, 0, whole, begin, (BLOCK, WIDTH))
 
 
 def _check_index(name: str, index: Operand) -> None:
@@ -333,9 +197,9 @@ def _added(
     some, batches = _seen([cut if y is src else whole for y in given], given)
     m, n = whole(array_of(made)).shape[-2:]
     is_apart = acc != made.dtype
+    is_gpu = choose_backend(values=[array_of(made)]).name == DEVICE_BACKEND
     if along:
         width = min(_ROW, width_of(n))
-        is_gpu = choose_backend(values=[array_of(made)]).name == DEVICE_BACKEND
         block = 1 if is_gpu else max(1, min(_TOGETHER, _ROW // n))
         rows = block * (cdiv(_ROWS, block) if is_apart else 1)
         kernel, constants = scatter_rows, (width, block, rows)
@@ -344,8 +208,8 @@ def _added(
         # Narrow columns of a wide matrix evict each other from caches.
         is_apart = x is not None
         width = min(_STRIPE, width_of(n))
-        kernel, constants, programs = scatter_columns, (width,), cdiv(n, width)
-        held = (m, width)
+        kernel, constants, programs = scatter_columns, (width, is_gpu), cdiv(n, width)
+        held = (m, min(n, width))
     matrices = batches.matrices
     sums = temporary((programs * matrices, *held), acc) if is_apart else None
     views = [*(4 - len(some)) * [None], *some[:-1], None, some[-1]]
@@ -405,7 +269,8 @@ def _sum_at(
     acc = sums_of(made.dtype) if made.dtype.is_float else made.dtype
     if _has_rows(dim, index, made if x is None else x, src):
         return added_rows((x, src, made), index, _line(dim, index), dim)
-    is_narrow = _is_innermost(dim, made) and size_of(made.shape[dim:]) < LEAST
+    along = _is_innermost(dim, made)
+    is_narrow = size_of(made.shape[dim:][:1] if along else made.shape[-1:]) < LEAST
     if x is not None and not is_narrow and _same_matrices(dim, index, x):
         return [_added(x, index, src, made, dim, acc)]
     # An array of the user may overlap `src`, which is still to be read.
