@@ -42,7 +42,7 @@ _SQRT_2_PI = 0.7978845608028654
 _SQRT_HALF = 0.7071067811865476
 _DENSITY = 0.3989422804014327
 
-_BLOCK = 64
+BLOCK = 64
 """[measured] Rows and columns of a tile if the arrays differ in the order of dimensions
 in memory: 16 KB of f32 each, so all stay in L1. With 16 x 64, relu takes 1.5 times as
 long."""
@@ -195,7 +195,7 @@ def copied(source: Operand, to: Operand, acc: DType | None = None) -> Step:
 
 def each(operands: Sequence[Operand | None], f: object, acc: DType) -> Step:
     """Return the launch of `each_element` with these operands."""
-    return elements(each_element, operands, (f, acc), _BLOCK)
+    return elements(each_element, operands, (f, acc), BLOCK)
 
 
 def _each(name: str, f: object, *operands: Operand) -> Call:

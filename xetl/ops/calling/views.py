@@ -384,20 +384,26 @@ def elements(
     Args:
         kernel: takes the operands, the numbers, the constants, the shape of a tile, and
             the columns from one tile to the next (`xetl.ops.matrices.place_of`).
-        operands: inputs, then results, all of one shape.
+        operands: inputs, then results, all of one shape; inputs may have one element.
         constants: the compile-time arguments without the tile.
         block: the most rows and columns of a block; 1: no blocks.
     """
     there = [x for x in operands if x is not None]
     last = array_of(there[-1])
     inward = order_of(last.shape, last.strides) or range(last.ndim)
-    arrays = [array_of(x).transpose(inward) for x in there]
+
+    def turned(x: Numbers) -> Numbers:
+        if x.shape != last.shape:
+            x = np.broadcast_to(x, last.shape, subok=True)
+        return x.transpose(inward)
+
+    arrays = [turned(array_of(x)) for x in there]
     shape = _merged(arrays)
     order = [*range(len(shape))]
     across = _across([x.reshape(shape) for x in arrays]) if block > 1 else None
     if across is not None:
         order.insert(-1, order.pop(across))
-    first: calls.View = lambda x: x.transpose(inward).reshape(shape).transpose(order)
+    first: calls.View = lambda x: turned(x).reshape(shape).transpose(order)
     batches = calls.split_batch([first(array_of(x)) for x in there])
     of = iter(batches.views)
     seen = [None if x is None else calls.chain(first, next(of)) for x in operands]

@@ -11,12 +11,13 @@ from math import nan, prod
 from typing import Any, cast
 
 from xetl import xetile
-from xetl.ops.activations import each
+from xetl.ops.activations import BLOCK, each
 from xetl.ops.calling.calls import itself
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
     Context,
+    Number,
     Operand,
     Step,
     result,
@@ -27,7 +28,7 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.options import plain
 from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
 from xetl.ops.losses.class_losses import REDUCTIONS, check_reduction
-from xetl.ops.matrices import matrix, place_of, take
+from xetl.ops.matrices import matrix, place_of, put, take
 from xetl.ops.rows.reductions import add_all
 from xetl.runtime.call_site import errors_at_caller
 from xetl.xetile import Array, Vector, constexpr
@@ -80,18 +81,50 @@ _LOSSES = {
 """Functions of two elements, and their derivatives, multiplied by the gradient."""
 
 
+@xetile.kernel
+def slopes_of_pairs(
+    grad: Array,
+    x: Array,
+    y: Array,
+    by_x: Array,
+    by_y: Array | None,
+    factor: float,
+    F: constexpr,
+    ACC: constexpr,
+    TILE: constexpr,
+    STEP: constexpr,
+) -> None:
+    """``by_x, by_y = F(grad * factor, x, y)``."""
+    place, number = place_of(TILE, STEP), xetile.program_id(2)
+    g = take(matrix(grad, number), place, TILE, ACC) * factor
+    a = take(matrix(x, number), place, TILE, ACC)
+    b = take(matrix(y, number), place, TILE, ACC)
+    one, two = F(g, a, b)
+    put(one, matrix(by_x, number), place)
+    if by_y is not None:
+        put(two, matrix(by_y, number), place)
+
+
 @function(results=2)
 def pointwise_loss_backward(
-    grad: ArrayLike, input: ArrayLike, target: ArrayLike, which: str, by_target: bool
+    grad: ArrayLike,
+    input: ArrayLike,
+    target: ArrayLike,
+    which: str,
+    by_target: bool,
+    factor: Number,
 ) -> Any:
-    """The gradient of the input and, if it is wanted, that of the target."""
+    """The gradient of the input and, if it is wanted, that of the target.
+
+    ``grad`` is one number for the sum of all losses times ``factor``, or one for each.
+    """
     f, acc = _LOSSES[which][1], sums_of(input.dtype)
     none = result((0,), target.dtype)
     other = result_like(target, target.dtype) if by_target else none
 
     def steps(made: Any) -> Any:
         operands = (grad, input, target, made[0], made[1] if by_target else None)
-        return [each(operands, f, acc)]
+        return [elements(slopes_of_pairs, operands, (f, acc), BLOCK)]
 
     return Call((result_like(input, input.dtype), other), steps)
 
@@ -100,8 +133,8 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (x, target), which = context.saved, context["which"]
     by_target = context.needs("target")
     factor = _factor(context["reduction"], x.shape)
-    grad = grad if factor is None else (grad * factor).expand(x.shape)
-    found: Any = pointwise_loss_backward(grad, x, target, which, by_target)
+    factor = 1.0 if factor is None else factor
+    found: Any = pointwise_loss_backward(grad, x, target, which, by_target, factor)
     return {"input": found[0], "target": found[1] if by_target else None}
 
 
@@ -110,7 +143,7 @@ def _factor(reduction: str, shape: Sequence[int]) -> float | None:
     if reduction == "none":
         return None
     counts = {"mean": prod(shape), "batchmean": prod(shape[:1]), "sum": 1}
-    return 1 / counts[reduction] if counts[reduction] else nan
+    return 1.0 / counts[reduction] if counts[reduction] else nan
 
 
 @xetile.kernel
