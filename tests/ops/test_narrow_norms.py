@@ -35,10 +35,14 @@ def test_layer_norm(columns: int, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", BOUNDS)
-@pytest.mark.parametrize("shape", [(5, 12, 3), (3, 8, 16), (4, 30, 7, 7), (2, 6, 100)])
-@pytest.mark.parametrize("groups", [1, 2])
-def test_group_norm(groups: int, shape: Any, dtype: Any) -> None:
-    """Channels of few elements are computed together, as many as divide a group."""
+@pytest.mark.parametrize(
+    "shape",
+    [(5, 12, 3), (3, 8, 16), (3, 64, 3), (4, 30, 7, 7), (2, 6, 100), (2, 6, 900)],
+)
+@pytest.mark.parametrize("groups", [1, 2, None])
+def test_group_norm(groups: int | None, shape: Any, dtype: Any) -> None:
+    """Channels of few elements and small groups are computed together."""
+    groups = groups or shape[1] // 2
     given = [torch.randn(each).to(dtype) for each in (shape, shape[1:2], shape[1:2])]
     grad = torch.randn(shape).to(dtype)
     for count in (1, 2, 3):  # without weight, with it, and with bias

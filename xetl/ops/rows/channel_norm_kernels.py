@@ -145,6 +145,104 @@ def group_norm_backward_rows(
             put(g * factor - (v * slope + shift), out, [first + i, column])
 
 
+@xetile.function
+def over_groups(v: Vector, EACH: constexpr) -> Vector:
+    """Replace the numbers of channels, (rows, 1), by the sums of their EACH groups."""
+    channels = v.shape[0] // EACH
+    total = v.reshape(EACH, channels).sum(1, keepdims=True)
+    return (total + xetile.zeros((EACH, channels), v.dtype)).reshape(v.shape[0], 1)
+
+
+@xetile.function
+def centered_groups(
+    x: Array,
+    first: int,
+    n: int,
+    eps: float,
+    ACC: constexpr,
+    SHAPE: constexpr,
+    EACH: constexpr,
+) -> tuple[Vector, Vector]:
+    """Load EACH groups; return ``x - mean``, and 1 / sqrt(variance + eps) of each row.
+
+    ``n`` is the columns of x, at most those of SHAPE.
+    """
+    v, count = take(x, [first, 0], SHAPE, ACC), n * (SHAPE[0] // EACH)
+    v = v - over_groups(v.sum(1, keepdims=True), EACH) / count
+    # Columns beyond the row are loaded as 0, which differs from the mean.
+    v = xetile.where(xetile.arange(SHAPE[1])[None, :] < n, v, 0.0)
+    variance = over_groups((v * v).sum(1, keepdims=True), EACH) / count
+    return v, xetile.rsqrt(variance + eps)
+
+
+@xetile.kernel
+def group_norm_groups(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    out: Array,
+    eps: float,
+    ACC: constexpr,
+    CHANNELS: constexpr,
+    ALL: constexpr,
+    WIDTH: constexpr,
+    EACH: constexpr,
+    IS_FULL: constexpr,
+) -> None:
+    """`group_norm_rows` of EACH small groups, which are one tile.
+
+    So rows are loaded once, and the ends of all their sums are computed together.
+
+    Args:
+        ALL: channels of a sample; EACH divides the number of its groups.
+        WIDTH: columns of a tile, n or more.
+        IS_FULL: whether it is n.
+    """
+    shape: constexpr = (CHANNELS * EACH, WIDTH)
+    first, n = xetile.program_id(0) * shape[0], WIDTH if IS_FULL else x.shape[1]
+    v, factor = centered_groups(x, first, n, eps, ACC, shape, EACH)
+    if weight is not None:
+        factor = factor * of_rows(weight, first % ALL, ACC, shape[0])
+    y = v * factor
+    if bias is not None:
+        y = y + of_rows(bias, first % ALL, ACC, shape[0])
+    put(y, out, [first, 0])
+
+
+@xetile.kernel
+def group_norm_backward_groups(
+    grad: Array,
+    x: Array,
+    weight: Array | None,
+    out: Array,
+    by_weight: Array,
+    by_bias: Array,
+    eps: float,
+    ACC: constexpr,
+    CHANNELS: constexpr,
+    ALL: constexpr,
+    WIDTH: constexpr,
+    EACH: constexpr,
+    IS_FULL: constexpr,
+) -> None:
+    """`group_norm_backward_rows` of EACH groups; constants are of `group_norm_groups`.
+
+    ``by_weight`` and ``by_bias`` are (rows of x,).
+    """
+    shape: constexpr = (CHANNELS * EACH, WIDTH)
+    first, n = xetile.program_id(0) * shape[0], WIDTH if IS_FULL else x.shape[1]
+    v, r = centered_groups(x, first, n, eps, ACC, shape, EACH)
+    g, count, factor = take(grad, [first, 0], shape, ACC), n * CHANNELS, r
+    dw, db = r * (g * v).sum(1, keepdims=True), g.sum(1, keepdims=True)
+    put(dw.reshape(shape[0]), by_weight, [first])
+    put(db.reshape(shape[0]), by_bias, [first])
+    if weight is not None:
+        own = of_rows(weight, first % ALL, ACC, shape[0])
+        dw, db, factor = dw * own, db * own, r * own
+    slope, shift = over_groups(dw, EACH) * r * r / count, over_groups(db, EACH) * r
+    put(g * factor - (v * slope + shift / count), out, [first, 0])
+
+
 @xetile.kernel
 def batch_norm_rows(
     x: Array,
