@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xetl.errors import LaunchError
-from xetl.language.dtypes import DType, i32, i64
+from xetl.language.dtypes import DType, i32, i64, u8
 from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, are_views, itself
 from xetl.ops.calling.declarations import (
@@ -392,7 +392,8 @@ def _extreme_backward(context: Context, grad: Any) -> Mapping[str, Any]:
 
 
 def _extreme(name: str, kind: str, x: Operand, dim: Any, keepdim: bool) -> Call:
-    acc = compared_in(x.dtype)
+    # Integers are not widened: the padding of tiles is the least of its own dtype.
+    acc = SUMS.get(x.dtype, u8 if x.dtype.is_bool else x.dtype)
     return _reduce(name, kind, x, dim, keepdim, x.dtype, acc)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import gcd
+from math import gcd, nan
 from operator import add, mul, pos, sub
 
 from xdsl.dialects.builtin import VectorType, f32
@@ -45,11 +45,18 @@ _LONG = 16
 _DEEPEST = 8
 """Operations between a load and a sum, at most, to follow the load's padding."""
 
+
+def _zero_extended(value: float) -> float:
+    """Return the value; of a negative one, which has other bits then, NaN."""
+    return value if value >= 0 else nan
+
+
 _ON_PADDING: dict[type[Operation], Callable[..., float]] = {
     **dict.fromkeys((arith.MulfOp, arith.MuliOp), mul),
     **dict.fromkeys((arith.AddfOp, arith.AddiOp), add),
     **dict.fromkeys((arith.SubfOp, arith.SubiOp), sub),
     **dict.fromkeys((arith.ExtfOp, arith.ExtsiOp), pos),
+    arith.ExtuiOp: _zero_extended,
 }
 
 
