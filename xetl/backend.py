@@ -157,7 +157,7 @@ class Place(Protocol):
 
     @property
     def target(self) -> str:
-        """The compiler's target for its device."""
+        """The compiler's target for its device and the arrays of the launch."""
         ...
 
 

@@ -493,4 +493,4 @@ def target_at(backend: BackendBase, place: Place | None) -> str:
     """Return the target to compile for if the launch runs on the queue ``place``."""
     if place is None or config.target is not None:
         return choose_target(backend)
-    return choose_target(backend, place.target)
+    return backend.variant(place.target)

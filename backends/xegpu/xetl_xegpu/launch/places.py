@@ -11,6 +11,7 @@ from typing import Any
 
 from xetl.backend import Argument, ArrayView, DeviceMemory
 from xetl.errors import LaunchError
+from xetl.settings import config
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import (
     Device,
@@ -19,19 +20,22 @@ from xetl_xegpu.launch.devices import (
     dpctl,
     facts_of,
 )
+from xetl_xegpu.launch.facts import Surface, why_no_surface
+from xetl_xegpu.limits import OTHER, WIDTH_STEP
 
 
 @dataclass(frozen=True, eq=False)
 class QueuePlace:
-    """A queue, and the facts about its device."""
+    """A queue, the facts about its device, and the part of the code for the launch."""
 
     queue: Any
     device: Device
+    part: str = ""
 
     @property
     def target(self) -> str:
         """The target to compile for."""
-        return self.device.target
+        return self.device.target + self.part
 
 
 def find_place(
@@ -51,7 +55,21 @@ def find_place(
         if isinstance(arg, ArrayView) and arg.memory is not None:
             chosen = _with_memory(chosen, arg.memory, name)
             _check_allocated(arg, arg.memory, chosen, name)
-    return place_of(default_queue() if chosen is None else chosen)
+    place = place_of(default_queue() if chosen is None else chosen)
+    device = place.device
+    if device.has_messages or not device.reads_host or config.log:
+        return place  # what does not fit messages is copied, or is to be explained
+    views = (arg for arg in args if isinstance(arg, ArrayView) and len(arg.shape) > 1)
+    return place_of(place.queue, "" if all(map(_may_fit, views)) else OTHER)
+
+
+def _may_fit(view: ArrayView) -> bool:
+    """Whether some block message could move an array of two and more dimensions.
+
+    If not, the first launch need not compile the kernel with messages.
+    """
+    *_, row, column = sorted(range(len(view.shape)), key=lambda dim: -view.strides[dim])
+    return why_no_surface(Surface(-1, row, column, WIDTH_STEP), view) is None
 
 
 def _with_memory(chosen: Any, memory: DeviceMemory, name: str) -> Any:
@@ -95,9 +113,9 @@ def _check_allocated(
 
 
 @lru_cache(maxsize=64)
-def place_of(queue: Any) -> QueuePlace:
+def place_of(queue: Any, part: str = "") -> QueuePlace:
     """Return the place of a queue of dpctl."""
-    return QueuePlace(queue, facts_of(queue.sycl_device))
+    return QueuePlace(queue, facts_of(queue.sycl_device), part)
 
 
 def as_queue(given: Any) -> Any:

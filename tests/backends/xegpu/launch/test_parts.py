@@ -1,4 +1,7 @@
-"""The kernel for arrays that no message moves is compiled when a launch needs it."""
+"""The kernel for arrays that no message moves is compiled when a launch needs it.
+
+If messages are emulated, and its arrays cannot fit them, it is compiled alone.
+"""
 
 from __future__ import annotations
 
@@ -61,15 +64,47 @@ def test_no_launch_needs_it_where_messages_do(compiled: list[str]) -> None:
     assert compiled == ["opencl"]
 
 
+@xetile.kernel(grid=1)
+def twice(X, Y):
+    x = xetile.load_tile(xetile.init_tile(X, [0], (64,)))
+    xetile.store_tile(x + x, xetile.init_tile(Y, [0], (64,)))
+
+
 def test_it_is_compiled_once(compiled: list[str]) -> None:
-    kernel = xetile.kernel(scale.fn)
-    a = odd()
+    """Only the code tells that the array is moved as rows of 64 bytes."""
+    kernel = xetile.kernel(twice.fn, grid=1)
+    a = counting((64,), offset=4)
     for _ in range(3):
         c = aligned(a.shape)
-        kernel[grid_of(a)](a, c)
-        kernel[grid_of(a)](a, c, 4.0)
-        assert np.array_equal(c, 4 * a)
+        kernel(a, c)
+        assert np.array_equal(c, 2 * a)
     assert compiled == ["opencl", "opencl+any"]
+
+
+def test_it_is_compiled_alone(compiled: list[str]) -> None:
+    kernel = xetile.kernel(scale.fn)
+    for a in (odd(), counting((20, 32), offset=16), odd()):
+        for factor in (2.0, 4.0):
+            c = aligned(a.shape)
+            kernel[grid_of(a)](a, c, factor)
+            assert np.array_equal(c, factor * a)
+    assert compiled == ["opencl+any"]
+    a, c = counting((20, 32)), aligned((20, 32))
+    kernel[grid_of(a)](a, c)
+    assert np.array_equal(c, 2 * a)
+    assert compiled == ["opencl+any", "opencl"]
+
+
+def test_a_log_needs_the_code_that_tells_why(
+    compiled: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    kernel, a = xetile.kernel(scale.fn), odd()
+    monkeypatch.setitem(config.assigned, "log", True)
+    kernel[grid_of(a)](a, aligned(a.shape))
+    assert compiled == ["opencl", "opencl+any"]
+    assert "without block messages" in capfd.readouterr().err
 
 
 def test_it_is_kept_on_the_disk(compiled: list[str], tmp_path: Path) -> None:
@@ -82,7 +117,7 @@ def test_it_is_kept_on_the_disk(compiled: list[str], tmp_path: Path) -> None:
             assert np.array_equal(c, 2 * a)
     finally:
         del config.cache_dir
-    assert compiled == ["opencl", "opencl+any"]
+    assert compiled == ["opencl+any"]
 
 
 def test_what_was_warmed_up_compiles_nothing(compiled: list[str]) -> None:
