@@ -56,6 +56,16 @@ def test_maps_of_values_are_legal(
 
 
 @each_device
+def test_rows_by_their_numbers_need_registers(device: Device) -> None:
+    """Each has an address, and is loaded to registers that are no operand yet."""
+    product = Product((64, 128), 32, 16)
+    gathered = Product((64, 128), 32, 16, is_gathered=True)
+    plain, few = (choose_product_map(p, None, device) for p in (product, gathered))
+    assert owned_shape((64, 128), few)[0] < owned_shape((64, 128), plain)[0]
+    assert few.subgroups > plain.subgroups
+
+
+@each_device
 @pytest.mark.parametrize(
     ("shape", "layout"),
     [

@@ -40,7 +40,7 @@ from xetl.devices import Device, find_device
 from xetl.dialects.base import operations_in, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.upstream import func, gpu
-from xetl.dialects.xetile import TileMmaOp
+from xetl.dialects.xetile import LoadGatherOp, TileMmaOp
 from xetl.ir.builder import Pass
 from xetl.language.distribution import Layout, whole
 from xetl.transforms.propagate_wg_maps import choose
@@ -223,6 +223,7 @@ class _Search:
             on_matrix_unit=choose.goes_to_matrix_unit(op, self._device),
             beside=sum(n.shape[1] for n in set(self._second_products(node))),
             others=self._others(op),
+            is_gathered=isinstance(op.a.owner, LoadGatherOp),
         )
 
     def _others(self, op: TileMmaOp) -> int:

@@ -51,6 +51,9 @@ _SHARERS = 4
 values computed from them, and the sums of a second product."""
 _FOR_ADDRESSES = 16
 """Registers of a thread that hold no values."""
+_OF_A_ROW = 4
+"""Instructions for 64 bytes of a row that is loaded by its number: the place of the
+message, the message, and two moves to where the product reads them."""
 _STEP = 32
 """Columns of A and rows of B that are in registers at a time."""
 
@@ -72,6 +75,8 @@ class Product:
         beside: columns of all second products, whose left sides are computed from C.
         others: bytes of the values that live through it and are no sums of a second
             product.
+        is_gathered: whether rows of A are loaded by their numbers. Then each row has an
+            address in a register, and is loaded to registers that are no operand yet.
     """
 
     shape: Shape
@@ -83,6 +88,7 @@ class Product:
     on_matrix_unit: bool = True
     beside: int = 0
     others: int = 0
+    is_gathered: bool = False
 
 
 def choose_product_map(
@@ -209,6 +215,9 @@ def product_cost(
         used = sums * (4 + size) + rows * (product.beside * 4 + depth * size)
         used += min(columns * min(depth, _STEP) * size, 2 * LOAD_BYTES)
         sharers = 1
+    if product.is_gathered:
+        cost += _OF_A_ROW * rows * max(1, depth * size // ROW_BYTES)
+        used += rows * (device.register_bytes + min(depth, _STEP) * size)
     used += product.others * rows * columns / prod(product.shape)
     cost *= _spilled(used, _register_bytes(device) // sharers)
     for dim, owned in ((0, rows), (1, columns)):

@@ -193,12 +193,16 @@ def experts(X, ROWS, W, Y, BM: constexpr, BN: constexpr, BK: constexpr):
     xetile.store_tile(acc, xetile.init_tile(Y, [m, n], (BM, BN)))
 
 
-@pytest.mark.parametrize(("target", "most"), [("pvc", 215), ("bmg", 201)])
+@pytest.mark.parametrize(("target", "most"), [("pvc", 96), ("bmg", 93)])
 def test_rows_by_their_numbers(target: str, most: int) -> None:
-    """A message for each row. By lanes a step took 1,964 instructions on pvc."""
+    """A message for each row, of which a subgroup has few: each has an address.
+
+    By lanes 32 dpas took 1,964 instructions on pvc; with 32 rows 215, and 320 bytes
+    were spilled.
+    """
     types = "bf16[M,K] i32[R] bf16[K,N] f32[M,N]"
-    found = step(both(experts, types, target, BM=64, BN=128, BK=32)[0])
-    assert (found.dpas, found.block_loads) == (32, 34)
+    found = step(fast(experts, types, target, BM=64, BN=128, BK=32))
+    assert (found.dpas, found.block_loads) == (16, 18)
     assert found.instructions <= most
 
 
