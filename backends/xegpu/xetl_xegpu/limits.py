@@ -17,9 +17,10 @@ LIMIT = 1 << 24
 UNALIGNED = "_unaligned"
 """The suffix of the name of the kernel without block messages."""
 
-FIRST, OTHER = "+blocks", "+any"
+FIRST, REST, OTHER = "+blocks", "+rest", "+any"
 """Suffixes of a target: compile only the kernel with block messages, which launches
-prefer, or only the other one."""
+prefer; the same for arrays of one dimension of any number of words; or only the kernel
+for any arrays."""
 
 REFUSED = "X0835"
 """The code of the error if an emulated device does what hardware would refuse."""

@@ -26,7 +26,14 @@ from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
 from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.emit import module as emission
 from xetl_xegpu.emit.workgroup import own_bytes
-from xetl_xegpu.limits import BASE_ALIGNMENT, FIRST, OTHER
+from xetl_xegpu.limits import (
+    BASE_ALIGNMENT,
+    FIRST,
+    LEAST_WIDTH,
+    OTHER,
+    REST,
+    WIDTH_STEP,
+)
 from xetl_xegpu.lowering import record_arguments
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.align_block_bases import AlignBlockBasesPass
@@ -59,11 +66,11 @@ STAGE_AFTER = {
 
 def passes(target: str) -> list[ModulePass]:
     """Return the passes from the ``xetile`` stage to ``lanes``."""
-    device, is_first = find_device(target), target.endswith(FIRST)
+    device, is_first = find_device(target), target.endswith((FIRST, REST))
     add = [AddUnalignedKernelPass(target.endswith(OTHER))]
     if is_first and not device.emulated:  # emulated: drop-spare-kernel needs both
         add = []
-    target = device.name
+    moves_rest, target = target.endswith(REST), device.name
     # Narrow before arguments are recorded: launches must see the narrowed types.
     narrow = [] if device.has_fp64 else [NarrowScalarFloatsPass(target)]
     gather = [GatherBarriersPass()] if device.emulated else []
@@ -73,7 +80,7 @@ def passes(target: str) -> list[ModulePass]:
         *device_pipeline.device_passes(target, device.shared_bytes, config.prefetch),
         LegalizeVectorsPass(),
         *add,
-        ConvertXetileToXegpuPass(),
+        ConvertXetileToXegpuPass(moves_rest),
         TakeXegpuTextPass(target),
         DropSpareKernelPass(is_first),
         ReduceAfterLoopsPass(),
@@ -105,10 +112,14 @@ def build(module: ModuleOp, target: str) -> Artifact:
     Each kernel becomes a program of its own, so that a driver builds only those that
     are launched. The kernels are detached from the module.
     """
-    is_first, target = target.endswith(FIRST), find_device(target).name
+    is_first, is_rest = target.endswith(FIRST), target.endswith(REST)
+    target = find_device(target).name
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
     moved = kernels[0].attributes.get(record_arguments.BLOCK_ARGUMENTS)
     is_part = is_first and len(kernels) == 1 and bool(ints_of(moved))
+    is_folded = record_arguments.FOLDED in kernels[0].attributes
+    parts = [target + part for part in ([REST, OTHER] if is_folded else [OTHER])]
+    step = WIDTH_STEP if is_rest else LEAST_WIDTH
     # Dtypes that some devices cannot compute with.
     values = (value for op in module.walk() for value in op.results)
     names = {str(element_type(value.type)) for value in values}
@@ -121,7 +132,9 @@ def build(module: ModuleOp, target: str) -> Artifact:
     meta = {
         "stored": list(ints_of(module.attributes[record_arguments.STORED])),
         "target": target,
-        "kernels": [_described(*each, arguments) for each in zip(kernels, programs)],
+        "kernels": [
+            _described(*each, arguments, step) for each in zip(kernels, programs)
+        ],
         "arguments": arguments,
         "code_bytes": sum(len(each.spirv) for each in programs),
         "slm_bytes": max(
@@ -130,7 +143,7 @@ def build(module: ModuleOp, target: str) -> Artifact:
         "grf": grf,
         "needs": needs,
         "work": work,
-        "parts": [target + OTHER] if is_part else [],
+        "parts": parts if is_part else [],
     }
     artifact = Artifact(b"".join(each.spirv for each in programs), meta)
     for each in expected(artifact, None, None)[:1]:
@@ -194,20 +207,21 @@ def _described(
     kernel: FuncOp,
     program: emission.Emitted,
     arguments: list[record_arguments.Described],
+    folded: int,
 ) -> dict[str, Any]:
     """Return what `xetl_xegpu.launch.facts.KernelFacts` reads of a kernel."""
     moved = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
     free = ints_of(kernel.attributes.get(record_arguments.ANY_BASE))
     steps = dict(zip(free[::2], free[1::2]))
     sliced = ints_of(kernel.attributes.get(record_arguments.SLICED_ARGUMENTS))
-    is_folded = record_arguments.FOLDED in kernel.attributes
+    folded *= record_arguments.FOLDED in kernel.attributes
     return {
         "name": kernel.sym_name.data,
         "lanes": list(kernel.lanes),
         "surfaces": [
             [
                 *(index, *arguments[index][-1]),
-                *(steps.get(index, BASE_ALIGNMENT), index in sliced, is_folded),
+                *(steps.get(index, BASE_ALIGNMENT), index in sliced, folded),
             ]
             for index in moved
         ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from math import prod
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from xetl_xegpu.launch.facts import (
     Grid,
     KernelFacts,
     choose_kernel,
+    choose_part,
     facts_of,
     ranges,
     words_of,
@@ -27,6 +27,7 @@ from xetl_xegpu.launch.places import QueuePlace, place_of
 from xetl_xegpu.launch.programs import build_kernel, check_fits
 from xetl_xegpu.launch.shortcut import Known, Shortcuts
 from xetl_xegpu.launch.staging import Staged, StatusWords
+from xetl_xegpu.limits import REST
 
 
 class XegpuExecutable(QueuedExecutable):
@@ -36,16 +37,18 @@ class XegpuExecutable(QueuedExecutable):
         self._spirv = artifact.payload
         self._signature = signature
         self.facts = facts_of(artifact.meta)
+        self._parts: dict[str, XegpuExecutable] = {}
         self._built: dict[tuple[QueuePlace, str], Any] = {}
         self._shortcuts: dict[QueuePlace, Shortcuts] = {}
         self._status: dict[tuple[QueuePlace, str], StatusWords] = {}
 
-    @cached_property
-    def _other(self) -> XegpuExecutable:
-        """The kernel for any arrays, compiled at the first launch that needs it."""
-        artifact = self.compile_part(self.facts.parts[0])
-        found = XegpuExecutable(artifact, self._signature)
-        found._shortcuts = self._shortcuts  # `fast_at` looks for shortcuts in self
+    def _part(self, target: str) -> XegpuExecutable:
+        """A kernel for other arrays, compiled at the first launch that needs it."""
+        found = self._parts.get(target)
+        if found is None:
+            artifact = self.compile_part(target)
+            found = self._parts[target] = XegpuExecutable(artifact, self._signature)
+            found._shortcuts = self._shortcuts  # `fast_at` looks for shortcuts in self
         return found
 
     def launch(self, grid: Grid, args: Sequence[Argument]) -> None:
@@ -79,12 +82,13 @@ class XegpuExecutable(QueuedExecutable):
             staged = Staged(args, self.facts, where)
             seen, padded = staged.args, staged.padded
         kernel, reason = choose_kernel(self.facts, grid, seen, padded)
-        if reason is not None and config.log:
+        part = choose_part(self.facts, grid, seen) if kernel is None else ""
+        if reason is not None and config.log and not part.endswith(REST):
             name = self.facts.name
             sys.stderr.write(f"xetl: `{name}` runs without block messages: {reason}\n")
         if kernel is None:
             staged = seen = None  # free the copies before the other kernel makes its
-            return self._other._submit(grid, args, where)
+            return self._part(part)._submit(grid, args, where)
         status = self._status_of(kernel, where)
         event, known = self._start(grid, seen, where, kernel, status)
         if not kernel.tells and not (staged and staged.keep):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from xetl.backend import Argument, ArrayView
@@ -27,7 +27,8 @@ class Surface:
             many bytes.
         sliced: whether matrices begin at any row, so that the stride of rows is one of
             these strides.
-        folded: whether the array, of one dimension, is a matrix of rows of 64 bytes.
+        folded: if the array, of one dimension, is a matrix of rows of 64 bytes: its
+            bytes must be a multiple of this; else 0.
     """
 
     argument: int
@@ -35,7 +36,7 @@ class Surface:
     column: int
     step: int = limits.BASE_ALIGNMENT
     sliced: bool = False
-    folded: bool = False
+    folded: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class CodeFacts:
         slm_bytes: bytes of shared local memory of a workgroup.
         grf: the number of registers of a thread that was planned.
         needs: dtypes that the device must compute with.
-        parts: targets of variants that are not compiled yet and take any arrays.
+        parts: targets of variants that are not compiled yet; the last takes any arrays.
     """
 
     target: str
@@ -175,6 +176,15 @@ def choose_kernel(
     raise InternalError(f"no kernel of `{facts.name}` takes these arrays: {reason}")
 
 
+def choose_part(facts: CodeFacts, grid: Grid, args: Sequence[Argument]) -> str:
+    """Return which of the ``parts`` to compile if no kernel fits the launch."""
+    kernel = facts.kernels[0]
+    rows = [replace(each, folded=limits.WIDTH_STEP) for each in kernel.surfaces]
+    found = _why_not(replace(kernel, surfaces=tuple(rows)), grid, args, ())
+    # Without a part between them the first is also the last.
+    return facts.parts[0 if found is None else -1]
+
+
 def _why_not(
     kernel: KernelFacts, grid: Grid, args: Sequence[Argument], padded: Collection[int]
 ) -> str | None:
@@ -210,10 +220,10 @@ def why_no_surface(
     strides = [stride * view.dtype.itemsize for stride in view.strides]
     width = view.shape[column] * view.dtype.itemsize
     if surface.folded:
-        rows, rest = divmod(width, limits.LEAST_WIDTH)
-        if rest:
-            return f"its {width} bytes are no rows of {limits.LEAST_WIDTH} bytes"
-        pitch = width = limits.LEAST_WIDTH
+        if width % surface.folded:
+            return f"its {width} bytes are no multiple of {surface.folded}"
+        pitch = limits.LEAST_WIDTH
+        rows, width = width // pitch, min(width, pitch)
         return limits.why_no_blocks(view.address, width, rows, pitch)
     if is_padded:
         width = max(limits.LEAST_WIDTH, width + -width % limits.WIDTH_STEP)

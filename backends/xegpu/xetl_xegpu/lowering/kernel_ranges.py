@@ -19,7 +19,7 @@ from xetl_xegpu.lowering.record_arguments import (
 
 _EXTENT = Range(1, LIMIT - 1)
 """The rows or columns of a matrix that block messages move."""
-_FOLDED_EXTENT = Range(1, (LIMIT - 1) * LEAST_WIDTH)
+_FOLDED_EXTENT = Range(1, LIMIT * LEAST_WIDTH - 1)
 """The elements of an array that they move as rows of 64 bytes."""
 _PROGRAM = Range(0, MOST_PROGRAMS - 1)
 

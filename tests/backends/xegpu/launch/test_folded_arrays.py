@@ -51,11 +51,38 @@ def test_whole_rows(
     assert np.array_equal(room, expected)  # and nothing behind it is written
 
 
-@pytest.mark.parametrize(("size", "offset"), [(1000, 0), (7, 0), (960, 4), (1024, 60)])
+@xetile.kernel(grid=lambda a: cdiv(a.X.shape[0], a.BLOCK))
+def copy(X, Y, BLOCK: constexpr):
+    first = xetile.program_id(0) * BLOCK
+    x = xetile.load_tile(xetile.init_tile(X, [first], (BLOCK,)))
+    xetile.store_tile(x, xetile.init_tile(Y, [first], (BLOCK,)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16, np.int8, np.bool_])
+def test_any_size_and_alignment(dtype: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """Messages move what follows the last whole row, in words; all bits are kept."""
+    size, random = np.dtype(dtype).itemsize, np.random.default_rng(0)
+    most = 1 if dtype is np.bool_ else 255
+    for count in [*range(1, 131), 1000, 1023, 1024]:
+        for offset in (0, 4, 60) if count % 16 < 2 else (0,):
+            bits = random.integers(0, most, count * size, np.uint8, endpoint=True)
+            x = aligned((count,), dtype, offset)
+            room = aligned((count + 512,), dtype)
+            x.view(np.uint8)[:] = bits
+            room.view(np.uint8)[:] = 1
+            copy(x, room[:count], BLOCK=512 if dtype is np.bool_ else 128)
+            assert np.array_equal(room[:count].view(np.uint8), bits)
+            assert (room[count:].view(np.uint8) == 1).all(), (count, offset)
+            fits = count * size >= 64 and count * size % 4 == 0 and not offset
+            by_lanes = "without block messages" in capfd.readouterr().err
+            assert by_lanes != fits, (count, offset)
+
+
+@pytest.mark.parametrize(("size", "offset"), [(1001, 4), (7, 0), (960, 4), (1024, 60)])
 def test_lanes_move_the_others(
     size: int, offset: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A row that is not whole at the end, or a base between multiples of 64 bytes."""
+    """Fewer than 64 bytes, or a base between multiples of 64 bytes."""
     x, y = numbers(size, np.float32, offset), numbers(size, np.float32)
     room = numbers(size + 64, np.float32)
     expected = room.copy()
@@ -83,13 +110,16 @@ def sums(X, Y, BLOCK: constexpr):
     xetile.store_tile(acc, xetile.init_tile(Y, [0], (BLOCK,)))
 
 
-def test_blocks_outside_and_padding(capfd: pytest.CaptureFixture[str]) -> None:
-    x, y = counting((160,)), aligned((64,))
+@pytest.mark.parametrize("size", [160, 161, 175, 191, 193])
+def test_blocks_outside_and_padding(
+    size: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    x, y = counting((size,)), aligned((64,))
     sums(x, y, BLOCK=64)
     assert "without block messages" not in capfd.readouterr().err
-    whole = np.ones(5 * 64, np.float32)
-    whole[64 : 64 + 160] = x
-    assert np.array_equal(y, whole.reshape(5, 64).sum(0))
+    whole = np.ones((-(-size // 64) + 2) * 64, np.float32)
+    whole[64 : 64 + size] = x
+    assert np.array_equal(y, whole.reshape(-1, 64).sum(0))
 
 
 @xetile.kernel(grid=1)

@@ -3,13 +3,18 @@
 What they have in common: more values live at once than one product, or one row.
 """
 
+from typing import Any
+
 import pytest
 
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
-from xetl import xetile
+from xetl import compiler, xetile
+from xetl.backend import Artifact
 from xetl.runtime.kernel import Kernel
+from xetl.settings import config
 from xetl.xetile import constexpr, f32
-from xetl_xegpu.offline.isa import IsaCounts, count, loops
+from xetl_xegpu.limits import REST
+from xetl_xegpu.offline.isa import IsaCounts, assembly_text, count, loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 
@@ -180,6 +185,29 @@ def test_arrays_of_one_dimension(target: str, most: tuple[int, int]) -> None:
     counts = [count(each) for each in found]
     assert (counts[0].block_loads, counts[0].block_stores) == (2, 4)
     assert all(each.instructions <= n for each, n in zip(counts, most))
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 209), ("bmg", 195)])
+def test_arrays_of_one_dimension_of_any_size(
+    target: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages also move what follows the last row of 64 bytes."""
+    made: dict[str, Artifact] = {}
+    real = compiler.compile_kernel
+
+    def noted(*args: Any) -> Artifact:
+        return made.setdefault(args[3], real(*args))
+
+    monkeypatch.setattr(compiler, "compile_kernel", noted)
+    monkeypatch.setitem(config.assigned, "cache", False)
+    new, types = xetile.kernel(add.fn), "f32[N] f32[N] f32[N]"
+    new.warmup(types, backend="xegpu", target=target, BLOCK=1024)
+    found = made[target + REST]
+    is_large = found.meta["grf"] > 128
+    text = assembly_text(found.payload, target, large_registers=is_large)
+    assert not spills(text)
+    assert count(text).block_loads == 4
+    assert count(text).instructions <= most
 
 
 @xetile.kernel

@@ -10,12 +10,14 @@ After:  four ``xegpu.load_nd %t[%y, %x] <{packed}>`` of ``vector<16x16x2xbf16>``
 
 Left alone: scalars. The module names the device (`xetile.device`). In a kernel marked
 `xegpu.no_blocks` lanes move the elements under masks, which works for any memory.
-`xegpu.block_arguments` tells the launch which arrays it must check.
+`xegpu.block_arguments` tells the launch which arrays it must check. With
+``moves_rest``, arrays of one dimension need not end at a multiple of 64 bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -140,12 +142,15 @@ _RULES: dict[type[Operation], Rule] = {
 }
 
 
+@dataclass(frozen=True)
 class ConvertXetileToXegpuPass(Pass):
+    moves_rest: bool = False
+
     def rewrite(self, op: ModuleOp) -> None:
         name = op.attributes.get("xetile.device")
         device = find_device(name.data if isinstance(name, StringAttr) else "pvc")
         for kernel in operations_in(op, gpu.FuncOp):
-            _convert(kernel, device)
+            _convert(kernel, device, moves_rest=self.moves_rest)
 
 
 _MOST_FILES = 16
@@ -172,9 +177,9 @@ def _check_sizes(c: Converter, device: Device) -> None:
                 )
 
 
-def _convert(kernel: gpu.FuncOp, device: Device) -> None:
+def _convert(kernel: gpu.FuncOp, device: Device, *, moves_rest: bool) -> None:
     kept = kept_memory(kernel)
-    plan = Plan(kernel, kept)
+    plan = Plan(kernel, kept, moves_rest=moves_rest)
     c = Converter(kernel, device, plan, _RULES, elementwise.each_part, control.carried)
     _check_sizes(c, device)
     old = list(kernel.body.block.ops)

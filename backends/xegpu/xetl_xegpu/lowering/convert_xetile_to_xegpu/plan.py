@@ -116,15 +116,21 @@ class Plan:
         parted: sums that loops carry in `Form.PARTED`.
         folds: whether all tiles are whole rows of 64 bytes of arrays of one dimension.
             Messages then move such an array as a matrix of these rows.
+        moves_rest: whether they move what is behind the last whole row as well.
         gathered: the rows that each gather loads, if it loads rows.
         loaded_again: stores after which tiles of the same memory may be loaded.
         kept: rules for operations on memory that stays in registers (`kept_memory`).
     """
 
     def __init__(
-        self, kernel: FuncOp, kept: Mapping[Operation, Callable[..., object]]
+        self,
+        kernel: FuncOp,
+        kept: Mapping[Operation, Callable[..., object]],
+        *,
+        moves_rest: bool = False,
     ) -> None:
         self.kept = kept
+        self.moves_rest = moves_rest
         _split_loads(kernel, kept)
         self.columns: dict[Operation, int] = {}
         self.forms: dict[Operation, str] = {}

@@ -94,11 +94,16 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
     return surface
 
 
-def folded(c: Converter, tile: Tile, grid: Grid) -> tuple[Tile, Surface, Grid] | None:
+def folded(
+    c: Converter, tile: Tile, grid: Grid
+) -> tuple[Grid, list[tuple[Tile, Surface]]] | None:
     """Return a tile of an array of one dimension as rows of 64 bytes.
 
     A message moves 32 such rows, and arrays may have 2^24 of them. The launch checks
-    that the array has whole rows. Return None if the tile is not of the whole array.
+    that the array has whole rows, or else 64 bytes and more: then a second surface has
+    the rest. A surface has rows of 64 bytes at least, so this one has one row, the last
+    whole one with all that follows it. The tile begins there behind the whole row, and
+    its other rows are outside. Return None if the tile is not of the whole array.
     """
     matrix, root = tile.matrix, tile.matrix.start.root
     array = _array(c, root) if c.plan.folds else None
@@ -106,17 +111,24 @@ def folded(c: Converter, tile: Tile, grid: Grid) -> tuple[Tile, Surface, Grid] |
         return None
     if matrix.sizes[1:] != array.sizes:
         return None
-    size = views.stored_bytes(matrix.element)
+    size, all_columns = views.stored_bytes(matrix.element), matrix.sizes[1]
     columns = LEAST_WIDTH // size
-    rows = c.emit.divided(matrix.sizes[1], columns)
+    rows = c.emit.divided(all_columns, columns)
     if _COLUMN_STEPS.get(size) is None or not _may_be(matrix, rows, columns, columns):
         return None
     c.block_arguments.add(_argument(matrix))
-    stored = views.stored_type(matrix.element)
+    stored, row = views.stored_type(matrix.element), word(c, tile.column, 0, columns)
     there = replace(matrix, sizes=(rows, columns), strides=(columns, 1))
-    place = Tile(there, word(c, tile.column, 0, columns), 0)
     surface = Surface(matrix.start, stored, rows, columns, columns, None)
-    return place, surface, grid_of(grid.columns // columns, columns)
+    found = [(Tile(there, row, 0), surface)]
+    if c.plan.moves_rest:
+        last = c.emit.times(c.emit.plus(rows, -1), columns)
+        start = views.moved(c, matrix.start, last)
+        wide, behind = c.emit.minus(all_columns, last), c.emit.minus(row, rows)
+        there = replace(matrix, start=start, sizes=(1, wide), strides=(2 * columns, 1))
+        surface = Surface(start, stored, 1, wide, 2 * columns, None)
+        found.append((Tile(there, behind, columns), surface))
+    return grid_of(grid.columns // columns, columns), found
 
 
 def in_its_matrix(c: Converter, tile: Tile) -> Tile:

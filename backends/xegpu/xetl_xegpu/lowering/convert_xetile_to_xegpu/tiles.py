@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import FixedBitwidthType, IndexType
+from xdsl.dialects.builtin import FixedBitwidthType, IndexType, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, is_memref, vector_type
+from xetl.dialects.base import Index, is_memref, vector_type, with_element
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.transforms.diagnostics import remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
@@ -39,6 +40,7 @@ from .fragments import (
     Matrix,
     MmaOperand,
     Scattered,
+    Span,
     Start,
     Tile,
     TransposedLoad,
@@ -247,33 +249,50 @@ def _fragments(
     padding: int | float,
     hints: Hints,
 ) -> Sequence[SSAValue]:
-    move = _move(c, op, tile, grid, hints)
-    if move is None:
+    moves = _moves(c, op, tile, grid, hints)
+    if not moves:
         lines = [
             load_line(c, line_access(c, tile, line, exact=False), padding, hints)
             for line in lines_of(grid)
         ]
         return from_lines(c, grid, tile.matrix.element, lines)
-    parts = block_messages.load_fragments(c, move)
+    parts, *others = (block_messages.load_fragments(c, move) for move in moves)
+    for other in others:
+        parts = [_united(c, *pair) for pair in zip(parts, other)]
+    whole, element = moves[0].grid, tile.matrix.element
     if padding != 0:
-        parts = _padded(c, move.tile, move.grid, parts, padding)
-    shape, element = (move.grid.rows, move.grid.columns), tile.matrix.element
+        parts = _padded(c, [move.tile for move in moves], whole, parts, padding)
+    shape = (whole.rows, whole.columns)
     return _recut(c, Fragments(shape, element, parts), grid).parts
 
 
-def _move(
+def _united(c: Converter, left: SSAValue, right: SSAValue) -> SSAValue:
+    """Return two fragments as one; each element is 0 in one of them, or in both."""
+    type_ = vector_type(left)
+    words = with_element(type_, IntegerType(bit_width(type_.element_type)))
+    if words != type_:
+        left, right = (c.emit.insert(arith.BitcastOp(v, words)) for v in (left, right))
+    found = c.emit.insert(arith.OriOp(left, right))
+    return found if words == type_ else c.emit.insert(arith.BitcastOp(found, type_))
+
+
+def _moves(
     c: Converter, op: Operation, tile: Tile, grid: Grid, hints: Hints
-) -> block_messages.Move | None:
-    """Return how messages, or lanes in their place, move a tile as blocks."""
+) -> list[block_messages.Move]:
+    """Return how messages, or lanes in their place, move a tile as blocks.
+
+    Each move has the whole tile, of which the others have nothing in their matrices.
+    """
     is_line = grid.rows == 1 and NO_BLOCKS in c.kernel.attributes
     if not grid.spread or (is_line and not c.device.emulated):
-        return None
+        return []
     found = folded(c, tile, grid)
     if found is not None:
-        return block_messages.Move(*found, hints)
+        grid, places = found
+        return [block_messages.Move(*place, grid, hints) for place in places]
     tile = in_its_matrix(c, tile)
     surface = surface_of(c, tile, c.plan.columns[op])
-    return surface and block_messages.Move(tile, surface, grid, hints)
+    return [block_messages.Move(tile, surface, grid, hints)] if surface else []
 
 
 def _recut(c: Converter, pieces: Fragments, grid: Grid) -> Fragments:
@@ -286,22 +305,30 @@ def _recut(c: Converter, pieces: Fragments, grid: Grid) -> Fragments:
 
 def _padded(
     c: Converter,
-    tile: Tile,
+    tiles: Sequence[Tile],
     grid: Grid,
     parts: Sequence[SSAValue],
     padding: int | float,
 ) -> list[SSAValue]:
-    """Write the padding outside of the matrix; padding of 0 only beyond its columns."""
-    (rows, columns), found = tile.matrix.sizes, list[SSAValue]()
-    for (span, group), part in zip(grid.blocks(), parts):
+    """Write the padding outside of all matrices; that of 0 only beyond the columns."""
+
+    def inside(tile: Tile, span: Span, group: int) -> SSAValue:
+        rows, columns = tile.matrix.sizes
         top = c.emit.plus(tile.row, span.first)
         left = c.emit.plus(tile.column, group * LANES)
         right = _inside(c, c.lane_ids(), left, columns)
         mask = c.spread(right, span.count, LANES)
-        if padding != 0:
-            numbers = from_numbers(c, [[i] for i in range(span.count)], IndexType())[0]
-            down = _inside(c, numbers, top, rows)
-            mask = c.emit.both(c.spread(down, span.count, LANES), mask)
+        if padding == 0:
+            return mask
+        numbers = from_numbers(c, [[i] for i in range(span.count)], IndexType())[0]
+        down = _inside(c, numbers, top, rows)
+        return c.emit.both(c.spread(down, span.count, LANES), mask)
+
+    found: list[SSAValue] = []
+    for (span, group), part in zip(grid.blocks(), parts):
+        mask, *others = (inside(tile, span, group) for tile in tiles)
+        for other in others:
+            mask = c.emit.pure(arith.OriOp, mask, other)
         fill = c.emit.constant(padding, part.type)
         found.append(c.emit.insert(arith.SelectOp(mask, part, fill)))
     return found
@@ -317,16 +344,17 @@ def _inside(c: Converter, numbers: SSAValue, first: Index, size: Index) -> SSAVa
 def _store(c: Converter, op: xetile.StoreTileOp) -> None:
     tile, pieces = c.tile(op.tile), c.fragments(op.value)
     grid, hints = pieces.grid, hints_of(op, WRITE_HINTS)
-    move = _move(c, op, tile, grid, hints) if grid.columns >= LANES else None
-    if move is not None:
-        surface = move.surface
+    moves = _moves(c, op, tile, grid, hints) if grid.columns >= LANES else []
+    if moves:
+        surface = moves[0].surface
         may_be_odd = not (surface.by_lanes or isinstance(surface.columns, int))
         if op in c.plan.loaded_again and may_be_odd:
             # Messages write at least 64 bytes of a row; loads expect zeros in its tail.
-            parts = _padded(c, tile, grid, pieces.parts, 0)
+            parts = _padded(c, [tile], grid, pieces.parts, 0)
             pieces = replace(pieces, parts=parts)
-        pieces = _recut(c, pieces, move.grid)
-        block_messages.store_fragments(c, move, pieces)
+        pieces = _recut(c, pieces, moves[0].grid)
+        for move in moves:
+            block_messages.store_fragments(c, move, pieces)
         return
     for line, value in zip(lines_of(grid), to_lines(c, pieces)):
         store_line(c, line_access(c, tile, line, exact=True), value, hints)
@@ -354,10 +382,11 @@ def _prefetch(c: Converter, op: xetile.PrefetchTileOp) -> None:
     type_ = op.tile.type
     assert isinstance(type_, xetile.TileType)
     grid = grid_of(*type_.shape)
-    move = _move(c, op, found, grid, hints)
-    if move is not None:
+    moves = _moves(c, op, found, grid, hints)
+    for move in moves[:1]:
         if not move.surface.by_lanes:  # only messages can prefetch a block
             block_messages.prefetch_blocks(c, move)
+    if moves:
         return
     for line in lines_of(grid):
         prefetch_line(c, line_access(c, found, line, exact=False), hints)
