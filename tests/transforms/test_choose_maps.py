@@ -56,6 +56,19 @@ def test_maps_of_values_are_legal(
 
 
 @each_device
+def test_what_b_is_computed_from_needs_registers(device: Device) -> None:
+    """A subgroup has all rows of it, so fewer columns than with other values."""
+    shape, kept = (32, 64), 64 * 64 * 4
+    free, full = Product(shape, 64, 16), Product(shape, 64, 16, kept=kept)
+    some = Product(shape, 64, 16, others=kept)
+    columns = [
+        owned_shape(shape, choose_product_map(each, 4, device))[1]
+        for each in (free, some, full)
+    ]
+    assert columns[2] < columns[1] <= columns[0]
+
+
+@each_device
 def test_rows_by_their_numbers_need_registers(device: Device) -> None:
     """Each has an address, and is loaded to registers that are no operand yet."""
     product = Product((64, 128), 32, 16)

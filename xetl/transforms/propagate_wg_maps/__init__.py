@@ -32,7 +32,7 @@ from itertools import count
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
 from xetl.analysis.axes import defined_by
 from xetl.analysis.liveness import Liveness
@@ -223,6 +223,7 @@ class _Search:
             on_matrix_unit=choose.goes_to_matrix_unit(op, self._device),
             beside=sum(n.shape[1] for n in set(self._second_products(node))),
             others=self._others(op),
+            kept=sum(node.bytes for node in self._kept(op)),
             is_gathered=isinstance(op.a.owner, LoadGatherOp),
         )
 
@@ -230,14 +231,26 @@ class _Search:
         """Return the bytes that live through a product, without second products."""
         start = self._graph.node(op.result)
         counted = {start, *self._second_products(start)}
-        values = self._live.behind[op].difference(op.operands)
-        held = [each for each in values if self._graph.bytes_of(each)]  # no tiles
-        found = {self._graph.node(each) for each in held}
+        found = {self._graph.node(each) for each in self._through(op)}
         return sum(
             node.bytes
-            for node in found
+            for node in found.difference(self._kept(op))
             if counted.isdisjoint(each for each, _ in self._computed_from(node))
         )
+
+    def _through(self, op: TileMmaOp) -> set[SSAValue]:
+        """Return the values that live through a product."""
+        values = self._live.behind[op].difference(op.operands)
+        return {each for each in values if self._graph.bytes_of(each)}  # no tiles
+
+    def _kept(self, op: TileMmaOp) -> set[Node]:
+        """Return those of them that a loop carries and B is computed from."""
+        if not self._graph.has(op.b):
+            return set()
+        b = self._graph.node(op.b)
+        carried = (v for v in self._through(op) if isinstance(v.owner, Block))
+        found = map(self._graph.node, carried)
+        return {n for n in found if any(b is o for o, _ in self._computed_from(n))}
 
     def _side(self, value: SSAValue, turned: bool, known: _Known) -> Layout | None:
         """Return the map of A or B, with ids in the order of a C with row-major ids."""

@@ -74,7 +74,9 @@ class Product:
         on_matrix_unit: whether the matrix unit computes it; otherwise lanes do.
         beside: columns of all second products, whose left sides are computed from C.
         others: bytes of the values that live through it and are no sums of a second
-            product.
+            product, nor ``kept``.
+        kept: bytes of what B is computed from, if a loop carries it. Then a subgroup
+            holds all rows of its columns, and so of B.
         is_gathered: whether rows of A are loaded by their numbers. Then each row has an
             address in a register, and is loaded to registers that are no operand yet.
     """
@@ -88,6 +90,7 @@ class Product:
     on_matrix_unit: bool = True
     beside: int = 0
     others: int = 0
+    kept: int = 0
     is_gathered: bool = False
 
 
@@ -218,6 +221,8 @@ def product_cost(
     if product.is_gathered:
         cost += _OF_A_ROW * rows * max(1, depth * size // ROW_BYTES)
         used += rows * (device.register_bytes + min(depth, _STEP) * size)
+    if product.kept:
+        used += columns * (product.kept / product.shape[1] + depth * size)
     used += product.others * rows * columns / prod(product.shape)
     cost *= _spilled(used, _register_bytes(device) // sharers)
     for dim, owned in ((0, rows), (1, columns)):

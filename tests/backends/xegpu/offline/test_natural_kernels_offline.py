@@ -170,6 +170,32 @@ def test_the_derivative_of_attention(target: str, most: int) -> None:
 
 
 @xetile.kernel
+def linear_attention(Q, K, V, Y, BM: constexpr, D: constexpr):
+    state = xetile.zeros((D, D), f32)
+    rows, columns = xetile.arange(BM)[:, None], xetile.arange(BM)[None, :]
+    for m in range(0, Q.shape[0], BM):
+        q = xetile.load_tile(xetile.init_tile(Q, [m, 0], (BM, D)))
+        k = xetile.load_tile(xetile.init_tile(K, [m, 0], (BM, D)))
+        v = xetile.load_tile(xetile.init_tile(V, [m, 0], (BM, D)))
+        p = xetile.where(rows >= columns, q @ k.T, 0.0)
+        o = q @ state.to(Q.dtype) + p.to(Q.dtype) @ v
+        xetile.store_tile(o.to(Y.dtype), xetile.init_tile(Y, [m, 0], (BM, D)))
+        state += k.T @ v
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 607), ("bmg", 550)])
+def test_linear_attention(target: str, most: int) -> None:
+    """A subgroup has whole columns of the state, which is B of a product as well.
+
+    With columns twice as wide 448 bytes were spilled on pvc.
+    """
+    types = " ".join(["bf16[S,64]"] * 4)
+    found = step(fast(linear_attention, types, target, BM=32, D=64))
+    assert found.dpas == 72
+    assert found.instructions <= most
+
+
+@xetile.kernel
 def add(X, Y, Z, BLOCK: constexpr):
     first = xetile.program_id(0) * BLOCK
     x = xetile.load_tile(xetile.init_tile(X, [first], (BLOCK,)))
