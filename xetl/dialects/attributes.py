@@ -6,14 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeVar, cast
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    IntAttr,
-    IntegerAttr,
-    IntegerType,
-    NoneAttr,
-    StringAttr,
-)
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, StringAttr, i1
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import param_def
 from xdsl.utils.exceptions import VerifyException
@@ -91,11 +84,7 @@ def parse_int(parser: AttrParser) -> Attribute:
     found = parser.parse_attribute()
     if not is_integer_attr(found):
         parser.raise_error("expected an integer", position)
-    return IntAttr(abs(found.value.data) if _is_bool(found) else found.value.data)
-
-
-def _is_bool(attribute: IntegerAttr) -> bool:
-    return isinstance(attribute.type, IntegerType) and attribute.type.width.data == 1
+    return IntAttr(abs(found.value.data) if found.type == i1 else found.value.data)
 
 
 # Words --------------------------------------------------------------------------------

@@ -109,12 +109,9 @@ def check(condition: bool, message: str, *values: object) -> None:
     """Raise a VerifyException with ``message`` unless ``condition``.
 
     Args:
-        condition: must hold.
         message: the problem, with a ``{}`` for each of ``values``. It is formatted
             only on failure: printing types costs more than all else in a check.
-
-    Assign a long message to a name first. If it does not fit a line, write an ``if``
-    that raises.
+            Assign a long one to a name first.
     """
     if not condition:
         raise VerifyException(message.format(*values) if values else message)

@@ -97,5 +97,7 @@ def _array(values: Sequence[str | Attribute]) -> Attribute:
 
 
 _MAKERS: dict[type[Attribute], Maker] = {
-    **{UnitAttr: lambda _: UnitAttr(), DenseArrayBase: dense_i64, ArrayAttr: _array}
+    UnitAttr: lambda _: UnitAttr(),
+    DenseArrayBase: dense_i64,
+    ArrayAttr: _array,
 }

@@ -251,11 +251,9 @@ class IndexConversionOp(CastOp):
 
     def verify_widths(self, source: Attribute, result: Attribute) -> None:
         """Check that exactly one side is `index`."""
-        if isinstance(source, IndexType) == isinstance(result, IndexType):
-            raise VerifyException(
-                f"one side must be index, the other an integer, found {source} to"
-                f" {result}"
-            )
+        fits = isinstance(source, IndexType) != isinstance(result, IndexType)
+        text = "one side must be index, the other an integer, found {} to {}"
+        check(fits, text, source, result)
 
 
 def boolean_like(type_: Attribute) -> Attribute:

@@ -170,8 +170,7 @@ class FuncOp(
             raise VerifyException("a kernel has no results")
 
 
-class ReturnOp(GivingOp, name="gpu.return"):
-    """Return from a device function."""
+ReturnOp = row(GivingOp, "gpu.return", "Return from a device function.")
 
 
 class BarrierOp(XetlOp, name="gpu.barrier", traits=READS_AND_WRITES):

@@ -11,9 +11,8 @@ from xdsl.traits import ConstantLike, Pure
 
 from ..attributes import WordAttr
 from ..operation import XetlOp, operations_of, row
+from .arith import CMPI_PREDICATES
 from .elementwise import CastOp
-
-PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
 class BinaryOp(XetlOp, traits=[Pure()]):
@@ -76,7 +75,7 @@ class CmpPredicateAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     """``#index<cmp_predicate slt>``."""
 
     name = "index.cmp_predicate"
-    WORDS: ClassVar[tuple[str, ...]] = PREDICATES
+    WORDS: ClassVar[tuple[str, ...]] = CMPI_PREDICATES
     PROBLEM: ClassVar[str] = "unknown predicate {word}"
 
 
@@ -91,7 +90,7 @@ class CmpOp(XetlOp, name="index.cmp", traits=[Pure()]):
 
     @property
     def predicate_name(self) -> str:
-        """The predicate, one of PREDICATES."""
+        """The predicate, one of CMPI_PREDICATES."""
         return self.pred.word
 
 

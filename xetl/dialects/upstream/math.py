@@ -9,9 +9,8 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Dialect
 from xdsl.irdl import operand_def, opt_prop_def, result_def
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
-from ..base import shape_of
+from ..base import check, shape_of
 from ..operation import XetlOp, operations_of, row
 from ..traits import Elementwise
 from ..type_rules import like
@@ -131,12 +130,9 @@ class FpowiOp(ElementwiseOp, name="math.fpowi"):
 
     def verify_(self) -> None:
         left, right = self.lhs.type, self.rhs.type
-        if not (
-            is_float(left) and is_integer(right) and shape_of(left) == shape_of(right)
-        ):
-            raise VerifyException(
-                f"expected floats and integers of one shape, found {left} and {right}"
-            )
+        is_alike = shape_of(left) == shape_of(right)
+        text = "expected floats and integers of one shape, found {} and {}"
+        check(is_float(left) and is_integer(right) and is_alike, text, left, right)
 
 
 class SincosOp(XetlOp, name="math.sincos", traits=[Pure(), Elementwise()]):

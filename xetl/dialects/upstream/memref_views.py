@@ -14,7 +14,6 @@ from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     Index,
@@ -274,18 +273,15 @@ def _check_groups(
     short: builtin.MemRefType[Attribute],
 ) -> None:
     flat = [dim for group in groups for dim in group]
-    if not (
-        flat == list(range(long.get_num_dims())) and len(groups) == short.get_num_dims()
-    ):
-        raise VerifyException(
-            f"{[list(group) for group in groups]} does not group the dimensions of"
-            f" {long} to those of {short}"
-        )
+    is_whole = flat == list(range(long.get_num_dims()))
+    fits = is_whole and len(groups) == short.get_num_dims()
+    text = "{} does not group the dimensions of {} to those of {}"
+    check(fits, text, [*map(list, groups)], long, short)
     for group, extent in zip(groups, short.get_shape()):
         parts = [long.get_shape()[dim] for dim in group]
-        known = builtin.DYNAMIC_INDEX not in (*parts, extent)
-        if known and prod(parts) != extent:
-            raise VerifyException(f"extents {parts} do not make {extent}")
+        is_unknown = builtin.DYNAMIC_INDEX in (*parts, extent)
+        fits = is_unknown or prod(parts) == extent
+        check(fits, "extents {} do not make {}", parts, extent)
     check(long.element_type == short.element_type, "the element type is kept")
 
 

@@ -34,17 +34,6 @@ from ..type_rules import like_all
 from . import scf_parallel as parallel
 from .func import parse_keyword_attributes
 from .scf_parallel import *
-from .scf_parallel import (
-    YieldOp,
-    assignments,
-    parse_assignments,
-    parse_result_types,
-    parse_types,
-    parse_yielding_region,
-    print_body,
-    print_result_types,
-    terminate,
-)
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser, UnresolvedOperand
@@ -67,7 +56,7 @@ class ConditionOp(XetlOp, name="scf.condition", traits=[IsTerminator(), Pure()])
 
 def _check_yield(region: Region, expected: Sequence[Attribute], what: str) -> None:
     last = region.blocks[-1].last_op if region.blocks else None
-    check(isinstance(last, YieldOp), "{} must end in scf.yield", what)
+    check(isinstance(last, parallel.YieldOp), "{} must end in scf.yield", what)
     found = [operand.type for operand in last.operands] if last else []
     if found != list(expected):
         raise VerifyException(f"{what} yields {found}, expected {list(expected)}")
@@ -100,9 +89,9 @@ class ForOp(
         inits: list[UnresolvedOperand] = []
         types: list[Attribute] = []
         if parser.parse_optional_keyword("iter_args"):
-            arguments, inits = parse_assignments(parser)
+            arguments, inits = parallel.parse_assignments(parser)
             parser.parse_punctuation("->")
-            types = parse_types(parser)
+            types = parallel.parse_types(parser)
         type_ = parser.parse_type() if parser.parse_optional_punctuation(":") else None
         counter_type = type_ or IndexType()
         operands = [
@@ -112,7 +101,7 @@ class ForOp(
         entry = [counter.resolve(counter_type)]
         entry += [a.resolve(t) for a, t in zip(arguments, types)]
         body = parser.parse_region(entry)
-        terminate(body, YieldOp)
+        parallel.terminate(body, parallel.YieldOp)
         properties, attributes = parse_attributes(parser, cls)
         return cls.create(
             operands=operands,
@@ -127,11 +116,15 @@ class ForOp(
         write(printer, " ", counter, " = ", self.lower_bound, " to ", self.upper_bound)
         write(printer, " step ", self.step)
         if arguments:
-            write(printer, " iter_args", assignments(arguments, self.init_args))
-            print_result_types(printer, [argument.type for argument in arguments])
+            write(
+                printer, " iter_args", parallel.assignments(arguments, self.init_args)
+            )
+            parallel.print_result_types(
+                printer, [argument.type for argument in arguments]
+            )
         if counter.type != IndexType():
             write(printer, " : ", counter.type)
-        print_body(printer, self.body, terminator=bool(arguments))
+        parallel.print_body(printer, self.body, terminator=bool(arguments))
         print_attributes(printer, self)
 
     def verify_(self) -> None:
@@ -159,13 +152,13 @@ class IfOp(
     def parse(cls, parser: Parser) -> Self:
         """Parse ``%c -> (types) {...} else {...}``."""
         condition = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
-        types = parse_result_types(parser)
+        types = parallel.parse_result_types(parser)
         then_region = parser.parse_region([])
-        terminate(then_region, YieldOp)
+        parallel.terminate(then_region, parallel.YieldOp)
         else_region = Region()
         if parser.parse_optional_keyword("else"):
             else_region = parser.parse_region([])
-            terminate(else_region, YieldOp)
+            parallel.terminate(else_region, parallel.YieldOp)
         properties, attributes = parse_attributes(parser, cls)
         return cls.create(
             operands=[condition],
@@ -177,11 +170,13 @@ class IfOp(
 
     def print(self, printer: Printer) -> None:
         write(printer, " ", self.condition)
-        print_result_types(printer, self.result_types)
-        print_body(printer, self.then_region, terminator=bool(self.results))
+        parallel.print_result_types(printer, self.result_types)
+        parallel.print_body(printer, self.then_region, terminator=bool(self.results))
         if self.else_region.blocks:
             write(printer, " else")
-            print_body(printer, self.else_region, terminator=bool(self.results))
+            parallel.print_body(
+                printer, self.else_region, terminator=bool(self.results)
+            )
         print_attributes(printer, self)
 
     def verify_(self) -> None:
@@ -210,7 +205,7 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
         inits: list[UnresolvedOperand] = []
         if parser.parse_optional_punctuation("("):
             parser._resume_from(parser.pos - 1)  # pyright: ignore[reportPrivateUsage]
-            arguments, inits = parse_assignments(parser)
+            arguments, inits = parallel.parse_assignments(parser)
         parser.parse_punctuation(":")
         function_type = parser.parse_function_type()
         types = function_type.inputs.data
@@ -229,10 +224,12 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
     def print(self, printer: Printer) -> None:
         write(printer, " ")
         if self.inits:
-            write(printer, assignments(self.before.block.args, self.inits), " ")
+            write(
+                printer, parallel.assignments(self.before.block.args, self.inits), " "
+            )
         write(printer, ": ")
         printer.print_function_type([v.type for v in self.inits], self.result_types)
-        print_body(printer, self.before, terminator=True)
+        parallel.print_body(printer, self.before, terminator=True)
         write(printer, " do ")
         printer.print_region(self.after)
         printer.print_op_attributes(self.attributes, print_keyword=True)
@@ -262,14 +259,14 @@ class ExecuteRegionOp(
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``-> (types) no_inline {...}``."""
-        types = parse_result_types(parser)
+        types = parallel.parse_result_types(parser)
         parser.parse_optional_keyword("no_inline")
         region = parser.parse_region()
         attributes = parser.parse_optional_attr_dict()
         return cls.create(result_types=types, regions=[region], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        print_result_types(printer, self.result_types)
+        parallel.print_result_types(printer, self.result_types)
         write(printer, " ")
         printer.print_region(self.region, print_empty_block=False)
         print_attributes(printer, self)
@@ -300,9 +297,9 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffe
         regions: list[Region] = []
         while parser.parse_optional_keyword("case"):
             cases.append(parser.parse_integer(allow_boolean=False))
-            regions.append(parse_yielding_region(parser, YieldOp))
+            regions.append(parallel.parse_yielding_region(parser, parallel.YieldOp))
         parser.parse_keyword("default")
-        default = parse_yielding_region(parser, YieldOp)
+        default = parallel.parse_yielding_region(parser, parallel.YieldOp)
         return cls.create(
             operands=[parser.resolve_operand(operand, IndexType())],
             result_types=types,

@@ -20,7 +20,6 @@ from xdsl.traits import (
     RecursivelySpeculatable,
     RecursiveMemoryEffect,
 )
-from xdsl.utils.exceptions import VerifyException
 
 from .. import base
 from ..operation import Common, XetlOp
@@ -335,9 +334,8 @@ class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
         base.check(not self.outputs, "scf.forall over tensors is not supported")
         ranks = {len(base.ints_of(self.properties[name])) for name in _BOUNDS}
         found = [argument.type for argument in self.region.block.args]
-        if not (ranks == {len(found)} and found == [IndexType()] * len(found)):
-            raise VerifyException(
-                f"the body takes {found}; one index for each of the bounds is needed"
-            )
-        if not isinstance(self.region.block.last_op, ForallInParallelOp):
-            raise VerifyException("the body must end in scf.forall.in_parallel")
+        fits = ranks == {len(found)} and found == [IndexType()] * len(found)
+        text = "the body takes {}; one index for each of the bounds is needed"
+        base.check(fits, text, found)
+        fits = isinstance(self.region.block.last_op, ForallInParallelOp)
+        base.check(fits, "the body must end in scf.forall.in_parallel")

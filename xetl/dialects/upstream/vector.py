@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, VectorType
 from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     Index,
@@ -64,14 +63,9 @@ class ShapeCastOp(_ConversionOp, name="vector.shape_cast"):
 
     def verify_(self) -> None:
         source, result = vector_type(self.source), self.result.type
-        if not (
-            source.element_type == result.element_type
-            and source.element_count() == result.element_count()
-        ):
-            raise VerifyException(
-                f"a shape_cast keeps elements and their number, found {source} to"
-                f" {result}"
-            )
+        kept = [(v.element_type, v.element_count()) for v in (source, result)]
+        text = "a shape_cast keeps elements and their number, found {} to {}"
+        check(kept[0] == kept[1], text, source, result)
 
 
 class BitcastOp(_ConversionOp, name="vector.bitcast"):
@@ -80,12 +74,9 @@ class BitcastOp(_ConversionOp, name="vector.bitcast"):
     def verify_(self) -> None:
         source, result = vector_type(self.source), self.result.type
         bits = [v.element_count() * bit_width(v.element_type) for v in (source, result)]
-        if not (
-            bits[0] == bits[1] and source.get_shape()[:-1] == result.get_shape()[:-1]
-        ):
-            raise VerifyException(
-                f"a bitcast keeps the bits of each row, found {source} to {result}"
-            )
+        fits = bits[0] == bits[1] and source.get_shape()[:-1] == result.get_shape()[:-1]
+        text = "a bitcast keeps the bits of each row, found {} to {}"
+        check(fits, text, source, result)
 
 
 class StepOp(XetlOp, name="vector.step", traits=[Pure()]):
@@ -122,12 +113,9 @@ class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
     """The permutation."""
 
     def verify_(self) -> None:
-        source, dims = vector_type(self.source), self.dims
-        if sorted(dims) != list(range(source.get_num_dims())):
-            raise VerifyException(
-                f"expected a permutation of {source.get_num_dims()} dimensions, found"
-                f" {list(dims)}"
-            )
+        rank, dims = vector_type(self.source).get_num_dims(), list(self.dims)
+        text = "expected a permutation of {} dimensions, found {}"
+        check(sorted(dims) == list(range(rank)), text, rank, dims)
 
 
 def _part_type(source: Attribute, count: int) -> Attribute:
@@ -163,14 +151,9 @@ def _check_position(
     source: VectorType[Attribute], position: Sequence[Index], part: Attribute
 ) -> None:
     shape = source.get_shape()
-    if not (
-        len(position) <= len(shape)
-        and all(
-            not isinstance(i, int) or 0 <= i < extent
-            for i, extent in zip(position, shape)
-        )
-    ):
-        raise VerifyException(f"position {list(position)} does not lie in {source}")
+    known = ((i, n) for i, n in zip(position, shape) if isinstance(i, int))
+    fits = len(position) <= len(shape) and all(0 <= i < extent for i, extent in known)
+    check(fits, "position {} does not lie in {}", list(position), source)
     expected = _part_type(source, len(position))
     # MLIR also allows a vector of one element in place of a scalar.
     one = VectorType(source.element_type, [1])
@@ -200,8 +183,6 @@ class InsertOp(XetlOp, name="vector.insert", traits=[Pure()]):
 
 Vector = Dialect(
     "vector",
-    operations_of(
-        *(module.__name__ for module in (elements, memory, reduce)), __name__
-    ),
+    operations_of(elements, memory, reduce, __name__),
     [CombiningKindAttr, reduce.IteratorTypeAttr],
 )

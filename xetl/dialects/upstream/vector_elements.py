@@ -14,7 +14,6 @@ from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     Ints,
@@ -67,13 +66,12 @@ class ConstantMaskOp(_MaskOp, name="vector.constant_mask"):
 def _check_inside(
     whole: builtin.VectorType[Attribute], offsets: Sequence[int], sizes: Sequence[int]
 ) -> None:
-    fits = all(
+    fits = len(offsets) <= whole.get_num_dims() and all(
         offset >= 0 and offset + size <= extent
         for offset, size, extent in zip(offsets, sizes, whole.get_shape())
     )
-    if not (fits and len(offsets) <= whole.get_num_dims()):
-        problem = f"offsets {list(offsets)} with sizes {list(sizes)} leave {whole}"
-        raise VerifyException(problem)
+    text = "offsets {} with sizes {} leave {}"
+    check(fits, text, list(offsets), list(sizes), whole)
 
 
 def _slice(type_: Attribute, sizes: Attribute) -> Attribute:
@@ -122,8 +120,8 @@ class ExtractStridedSliceOp(
         taken = [step * (n - 1) + 1 for n, step in zip(self.sizes, self.strides)]
         _check_inside(type_, self.offsets, taken)
         expected = _slice(type_, self.size_list)
-        if self.result.type != expected:
-            raise VerifyException(f"the slice is {expected}, found {self.result.type}")
+        found = self.result.type
+        check(found == expected, "the slice is {}, found {}", expected, found)
 
 
 class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[Pure()]):
@@ -152,11 +150,9 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[P
 
     def verify_(self) -> None:
         part, whole = vector_type(self.value), vector_type(self.dest)
-        lead = whole.get_num_dims() - part.get_num_dims()
-        if not (len(self.offsets) == whole.get_num_dims() and lead >= 0):
-            raise VerifyException(
-                f"expected {whole.get_num_dims()} offsets, found {len(self.offsets)}"
-            )
+        rank, found = whole.get_num_dims(), len(self.offsets)
+        lead = rank - part.get_num_dims()
+        check(found == rank and lead >= 0, "expected {} offsets, found {}", rank, found)
         _check_inside(whole, self.offsets, [*[1] * lead, *part.get_shape()])
         check(set(ints_of(self.stride_list)) <= {1}, "strides must be 1")
 
@@ -178,8 +174,8 @@ class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
 
     def verify_(self) -> None:
         rows = sum(vector_type(v).get_shape()[0] for v in (self.v1, self.v2))
-        if not all(-1 <= row < rows for row in ints_of(self.mask)):
-            raise VerifyException(f"the mask names rows outside 0..{rows - 1}")
+        fits = all(-1 <= row < rows for row in ints_of(self.mask))
+        check(fits, "the mask names rows outside 0..{}", rows - 1)
 
 
 class FromElementsOp(XetlOp, name="vector.from_elements", traits=[Pure()]):

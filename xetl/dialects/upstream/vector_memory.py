@@ -12,7 +12,6 @@ from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
-from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     check,
@@ -34,8 +33,8 @@ def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -
     rank = type_.get_num_dims()
     check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
     element = type_.element_type
-    if is_vector(vector) and element not in (vector, vector.element_type):
-        raise VerifyException(f"the memref holds {element}, the vector is {vector}")
+    fits = not is_vector(vector) or element in (vector, vector.element_type)
+    check(fits, "the memref holds {}, the vector is {}", element, vector)
 
 
 def _mask_of(vector: Attribute) -> Attribute:
@@ -125,11 +124,9 @@ class GatherOp(_Access, name="vector.gather", traits=[MemoryReadEffect()]):
 
     def verify_(self) -> None:
         super().verify_()
-        shape = self.result.type.get_shape()
-        if vector_type(self.index_vec).get_shape() != shape:
-            raise VerifyException(
-                f"the indices must have shape {shape}, found {self.index_vec.type}"
-            )
+        shape, found = self.result.type.get_shape(), vector_type(self.index_vec)
+        text = "the indices must have shape {}, found {}"
+        check(found.get_shape() == shape, text, shape, found)
 
 
 class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):

@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
 from .. import base
 from ..attributes import WordAttr
@@ -78,18 +77,14 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
         type_, dims = base.vector_type(self.source), self.dims
         _check_kind(self.kind, type_.element_type)
         rank = type_.get_num_dims()
-        if not (len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims)):
-            raise VerifyException(
-                f"dimensions must be different and below {rank}, found {list(dims)}"
-            )
+        fits = len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims)
+        text = "dimensions must be different and below {}, found {}"
+        base.check(fits, text, rank, list(dims))
         shape = [n for dim, n in enumerate(type_.get_shape()) if dim not in dims]
         element = type_.element_type
         expected = VectorType(element, shape) if shape else element
-        if self.acc.type != expected:
-            raise VerifyException(
-                f"reducing {list(dims)} of {type_} gives {expected}, found"
-                f" {self.acc.type}"
-            )
+        found, text = self.acc.type, "reducing {} of {} gives {}, found {}"
+        base.check(found == expected, text, list(dims), type_, expected, found)
 
 
 class FmaOp(XetlOp, name="vector.fma", traits=[Pure(), Elementwise()]):

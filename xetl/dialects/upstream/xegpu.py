@@ -68,20 +68,20 @@ class InitNbarrierOp(_EffectOp, name="xegpu.init_nbarrier"):
     )
 
 
-class NbarrierArriveOp(_EffectOp, name="xegpu.nbarrier_arrive"):
+class _AtNbarrierOp(_EffectOp):
+    """``op %barrier : type``: what this subgroup does at a named barrier."""
+
+    nbarrier = operand_def(NbarrierType)
+
+    assembly_format = "$nbarrier attr-dict `:` type($nbarrier)"
+
+
+class NbarrierArriveOp(_AtNbarrierOp, name="xegpu.nbarrier_arrive"):
     """Say that this subgroup has arrived."""
 
-    nbarrier = operand_def(NbarrierType)
 
-    assembly_format = "$nbarrier attr-dict `:` type($nbarrier)"
-
-
-class NbarrierWaitOp(_EffectOp, name="xegpu.nbarrier_wait"):
+class NbarrierWaitOp(_AtNbarrierOp, name="xegpu.nbarrier_wait"):
     """Wait until all participants have arrived."""
-
-    nbarrier = operand_def(NbarrierType)
-
-    assembly_format = "$nbarrier attr-dict `:` type($nbarrier)"
 
 
 class CompileHintOp(_EffectOp, name="xegpu.compile_hint"):

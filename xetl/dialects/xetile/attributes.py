@@ -280,10 +280,13 @@ def attribute_of(layout: Layout) -> WorkgroupMap:
 
 def wg_map_of(op: Operation, name: str = "map") -> WorkgroupMap | None:
     """Return the workgroup map in the attribute ``name`` of any operation, or None."""
-    found = op.attributes.get(name)
-    if isinstance(found, XeMapAttr):
-        found = found.wg
-    return found if isinstance(found, WgMapAttr | LayoutAttr) else None
+    return workgroup_map(op.attributes.get(name))
+
+
+def workgroup_map(found: Attribute | None) -> WorkgroupMap | None:
+    """Return a map of a workgroup, or the one in an xe_map; None for others."""
+    part = found.wg if isinstance(found, XeMapAttr) else found
+    return part if isinstance(part, WgMapAttr | LayoutAttr) else None
 
 
 def parse_map(parser: AttrParser) -> Attribute:

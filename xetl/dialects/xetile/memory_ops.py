@@ -14,7 +14,6 @@ from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, OpResult, SSAValue
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
-from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     MixedList,
@@ -99,9 +98,8 @@ class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
     def verify_(self) -> None:
         tile, base = self.result.type, self.source.type
         if self.indices is not None:
-            if self.mixed_offsets:
-                problem = "a scattered tile takes an index vector, not offsets as well"
-                raise VerifyException(problem)
+            problem = "a scattered tile takes an index vector, not offsets as well"
+            check(not self.mixed_offsets, problem)
             verify_scattered(base, self.indices.type, tile)
             return
         verify_block(
@@ -216,11 +214,9 @@ class LoadTileOp(TileAccess, name="xetile.load_tile", traits=[MemoryReadEffect()
     def verify_(self) -> None:
         tile = self.tile_type
         check(not tile.scattered, "a scattered tile is loaded by load_gather")
-        if len(self.values) != tile.array_length:
-            raise VerifyException(
-                f"array_length {tile.array_length} gives as many vectors, found"
-                f" {len(self.values)}"
-            )
+        wanted, found = tile.array_length, len(self.values)
+        text = "array_length {} gives as many vectors, found {}"
+        check(found == wanted, text, wanted, found)
         if self.permutation is not None:
             _check_transposing(self.permutation, tile, self.result.type)
         else:
@@ -292,8 +288,8 @@ class UpdateTileOffsetOp(TileOp, name="xetile.update_tile_offset", traits=[Pure(
         tile = self.tile_type
         if not tile.scattered:
             found = len(self.mixed_offsets)
-            if not (found == 2 and self.indices is None):
-                raise VerifyException(f"a tile moves by two offsets, found {found}")
+            fits = found == 2 and self.indices is None
+            check(fits, "a tile moves by two offsets, found {}", found)
             return
         expected = builtin.VectorType(builtin.IndexType(), tile.shape)
         found = None if self.indices is None else self.indices.type
@@ -398,9 +394,9 @@ class AtomicRmwTileOp(
 
     def verify_(self) -> None:
         tile, kind = self.tile_type, self.kind.data
-        if not kind_fits(normalize_kind(kind), tile.element_type):
-            problem = f"`{kind}` does not combine elements of type {tile.element_type}"
-            raise VerifyException(problem)
+        fits = kind_fits(normalize_kind(kind), tile.element_type)
+        text = "`{}` does not combine elements of type {}"
+        check(fits, text, kind, tile.element_type)
         check_vector("the value", self.value.type, tile)
         if self.mask is not None:
             check_mask(self.mask.type, tile)

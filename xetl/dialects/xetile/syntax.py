@@ -132,6 +132,8 @@ def _read_kind(parser: Parser) -> Attribute:
 class Dims(CustomDirective):
     """``%v [1, 0]``; the RFC also has ``%v, [1, 0]`` and ``[1, 0] %v``."""
 
+    BEHIND_SOURCE = ""
+
     source: OperandVariable
     dims: AttributeVariable
 
@@ -144,20 +146,18 @@ class Dims(CustomDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         self.source.print(printer, state, op)
-        printer.print_string(f" {list(base.ints_of(self.dims.get(op)))}")
+        dims = list(base.ints_of(self.dims.get(op)))
+        printer.print_string(f"{self.BEHIND_SOURCE} {dims}")
 
 
 @irdl_custom_directive
 class DimsBehindComma(Dims):
     """As `Dims`, printed ``%v, [1, 0]``."""
 
+    BEHIND_SOURCE = ","
+
     source: OperandVariable
     dims: AttributeVariable
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        self.source.print(printer, state, op)
-        printer.print_string(",")
-        printer.print_string(f" {list(base.ints_of(self.dims.get(op)))}")
 
 
 # Operands, then types -----------------------------------------------------------------

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import (
     Field,
@@ -147,13 +146,12 @@ class TileAttr(_Encoded, StructAttr):
         check(self.array_length in (1, 2, 4), text, self.array_length)
         text = "`memory_space` must be 0 (global) or 3 (shared), found {}"
         check(self.memory_space in (GLOBAL, SHARED), text, self.memory_space)
-        if self.scattered and self.array_length > 1:
-            raise VerifyException("a scattered tile cannot have an `array_length`")
+        fits = not self.scattered or self.array_length == 1
+        check(fits, "a scattered tile cannot have an `array_length`")
         blocks = int_tuple(self.blocks)
-        if blocks and not (len(blocks) == 2 and min(blocks) > 0):
-            raise VerifyException(
-                f"`inner_blocks` must be two positive numbers, found {list(blocks)}"
-            )
+        fits = not blocks or (len(blocks) == 2 and min(blocks) > 0)
+        text = "`inner_blocks` must be two positive numbers, found {}"
+        check(fits, text, list(blocks))
 
 
 @irdl_attr_definition(init=False)
@@ -229,22 +227,14 @@ class TileType(_Encoded, ShapedType):
         check(len(shape) in (1, 2), "a tile has rank 2, found shape {}", list(shape))
         text = "a tile has a static shape of positive extents, found {}"
         check(all(extent > 0 for extent in shape), text, list(shape))
-        if not isinstance(
-            self.element_type,
-            builtin.IntegerType | builtin.IndexType | builtin.AnyFloat,
-        ):
-            raise VerifyException(
-                "elements of a tile are integers, floats or index, found"
-                f" {self.element_type}"
-            )
+        numbers = builtin.IntegerType | builtin.IndexType | builtin.AnyFloat
+        text = "elements of a tile are integers, floats or index, found {}"
+        check(isinstance(self.element_type, numbers), text, self.element_type)
         blocks = self.inner_blocks
-        if blocks is not None and not (
-            len(shape) == 2
-            and all(extent % block == 0 for extent, block in zip(shape, blocks))
-        ):
-            raise VerifyException(
-                f"inner_blocks {blocks} do not divide the shape {list(shape)}"
-            )
+        fits = blocks is None or len(shape) == 2
+        fits = fits and not any(n % block for n, block in zip(shape, blocks or ()))
+        text = "inner_blocks {} do not divide the shape {}"
+        check(fits, text, blocks, list(shape))
         problem = self.wg_map.problem_with(shape) if self.wg_map else None
         check(problem is None, problem or "")
 

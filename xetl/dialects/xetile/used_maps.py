@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation
 
-from .attributes import LayoutAttr, WgMapAttr, WorkgroupMap, XeMapAttr, wg_map_of
+from .attributes import WorkgroupMap, wg_map_of, workgroup_map
 from .types import TileType
 
 
@@ -57,10 +57,4 @@ def map_problem(op: Operation) -> str | None:
 
 
 def _map_in(found: Attribute) -> WorkgroupMap | None:
-    if isinstance(found, WgMapAttr | LayoutAttr):
-        return found
-    if isinstance(found, XeMapAttr):
-        return found.wg if isinstance(found.wg, WgMapAttr) else None
-    if isinstance(found, TileType):
-        return found.wg_map
-    return None
+    return found.wg_map if isinstance(found, TileType) else workgroup_map(found)

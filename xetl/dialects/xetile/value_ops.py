@@ -14,7 +14,6 @@ from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 from xdsl.traits import Pure, RecursiveMemoryEffect
-from xdsl.utils.exceptions import VerifyException
 
 from ...devices import PRODUCTS_OF_CODES
 from ..base import Ints, Value, check, ints_of, type_of, vector_type
@@ -211,14 +210,13 @@ class TileScanOp(
 
     def verify_(self) -> None:
         source = self.source_type
-        if len(source.get_shape()) != 2:
-            raise VerifyException(f"tile_scan takes a vector of rank 2, found {source}")
+        is_matrix = len(source.get_shape()) == 2
+        check(is_matrix, "tile_scan takes a vector of rank 2, found {}", source)
         dims = ints_of(self.scan_dims)
         check(dims in ((0,), (1,)), "the dimension is 0 or 1, found {}", list(dims))
-        if not kind_fits(self.kind.data, source.element_type):
-            raise VerifyException(
-                f"`{self.kind.data}` does not combine elements of {source.element_type}"
-            )
+        kind, element = self.kind.data, source.element_type
+        text = "`{}` does not combine elements of {}"
+        check(kind_fits(kind, element), text, kind, element)
         self.verify_maps()
 
 
@@ -269,8 +267,8 @@ class TileAssociativeScanOp(
     def verify_(self) -> None:
         types = [each.type for each in self.sources]
         shapes = {vector_type(each).get_shape() for each in self.sources}
-        if len(shapes) != 1 or len(next(iter(shapes))) != 2:
-            raise VerifyException("a scan takes vectors of rank 2 and of one shape")
+        fits = len(shapes) == 1 and len(next(iter(shapes))) == 2
+        check(fits, "a scan takes vectors of rank 2 and of one shape")
         check(self.dim in (0, 1), "the dimension is 0 or 1, found {}", self.dim)
         taken = [each.type for each in self.combine.block.args]
         check(taken == types * 2, "the block takes the types of the sources twice")
@@ -300,13 +298,9 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
 
     def verify_(self) -> None:
         source = self.source_type
-        if not (
-            len(source.get_shape()) == 2
-            and source.element_type in (builtin.i32, builtin.i64)
-        ):
-            raise VerifyException(
-                f"tile_sort takes a vector of rank 2 of i32 or i64, found {source}"
-            )
+        is_whole = source.element_type in (builtin.i32, builtin.i64)
+        text = "tile_sort takes a vector of rank 2 of i32 or i64, found {}"
+        check(len(source.get_shape()) == 2 and is_whole, text, source)
         dims = ints_of(self.sort_dims)
         check(dims in ((0,), (1,)), "the dimension is 0 or 1, found {}", list(dims))
 

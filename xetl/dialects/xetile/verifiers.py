@@ -38,11 +38,10 @@ def map_fits(name: str, wg_map: WorkgroupMap | None, type_: Attribute) -> None:
 def mma_result(a: Vector, b: Vector) -> Vector:
     """Return the type of ``a @ b`` with the element type of ``a``; rank 2 or 4."""
     left, right = a.get_shape(), b.get_shape()
-    if not (len(left) == len(right) and len(left) in (2, 4)):
-        raise VerifyException(
-            f"tile_mma takes vectors of rank 2, or blocked ones of rank 4, found {a}"
-            f" and {b}"
-        )
+    text = (
+        "tile_mma takes vectors of rank 2, or blocked ones of rank 4, found {} and {}"
+    )
+    check(len(left) == len(right) and len(left) in (2, 4), text, a, b)
     pairs = zip(left[1::2], right[0::2])
     if not all(columns == rows for columns, rows in pairs):
         columns, rows = (" x ".join(map(str, k)) for k in (left[1::2], right[0::2]))
@@ -60,13 +59,9 @@ def mma(
     problem = "the product has shape {}, the result {}"
     check(result.get_shape() == shape, problem, shape, result.get_shape())
     small = (builtin.Float8E4M3FNType, builtin.Float8E5M2Type)
-    if a.element_type != b.element_type and not (
-        isinstance(a.element_type, small) and isinstance(b.element_type, small)
-    ):
-        raise VerifyException(
-            f"both sides need one element type, found {a.element_type} and"
-            f" {b.element_type}"
-        )
+    types = a.element_type, b.element_type
+    fits = types[0] == types[1] or all(isinstance(each, small) for each in types)
+    check(fits, "both sides need one element type, found {} and {}", *types)
     check(c in (None, result), "the addend is {}, but the result is {}", c, result)
     text = "{} cannot be accumulated in {}"
     is_narrow = is_float(a) == (is_float(result) and not of_codes)
@@ -87,11 +82,10 @@ def transposed(type_: Attribute) -> Attribute:
 def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> None:
     """Check a transpose of rank 2, or of rank 4 in blocks."""
     shape = source.get_shape()
-    if len(shape) not in (2, 4):
-        raise VerifyException(
-            "tile_transpose takes a vector of rank 2, or a blocked one of rank 4,"
-            f" found {source}"
-        )
+    text = (
+        "tile_transpose takes a vector of rank 2, or a blocked one of rank 4, found {}"
+    )
+    check(len(shape) in (2, 4), text, source)
     axes = transposed_axes(len(shape))
     text = "the permutation must be {}, found {}"
     check(tuple(permutation) == axes, text, list(axes), list(permutation))
@@ -100,13 +94,9 @@ def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> Non
 
 
 def _check_dims(dims: Sequence[int], rank: int) -> None:
-    if not (
-        bool(dims)
-        and len(set(dims)) == len(dims)
-        and all(0 <= dim < rank for dim in dims)
-    ):
-        problem = f"dimensions must be different and below {rank}, found {list(dims)}"
-        raise VerifyException(problem)
+    fits = 0 < len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims)
+    text = "dimensions must be different and below {}, found {}"
+    check(fits, text, rank, list(dims))
 
 
 def reduced_shape(
@@ -133,23 +123,14 @@ def reduce(
     _check_dims(dims, len(shape))
     fits = kind_fits(normalize_kind(kind), source.element_type) and kind != "assign"
     check(fits, "`{}` does not reduce elements of type {}", kind, source.element_type)
-    if size is not None and not (
-        size > 0 and all(shape[dim] % size == 0 for dim in dims)
-    ):
-        raise VerifyException(
-            f"reduction_size {size} does not divide the reduced extent of {source}"
-        )
+    fits = size is None or (size > 0 and all(shape[dim] % size == 0 for dim in dims))
+    text = "reduction_size {} does not divide the reduced extent of {}"
+    check(fits, text, size, source)
     expected = reshaped(source, reduced_shape(shape, dims, size))
-    check(
-        result == expected,
-        "reducing dimensions {} of {} gives {}: a reduced dimension "
-        "keeps size {}, found {}",
-        list(dims),
-        source,
-        expected,
-        "n / reduction_size" if size else 1,
-        result,
-    )
+    text = "reducing dimensions {} of {} gives {}: a reduced dimension keeps size {}, "
+    kept = "n / reduction_size" if size else 1
+    facts = list(dims), source, expected, kept, result
+    check(result == expected, text + "found {}", *facts)
 
 
 def broadcast(source: Vector, result: Vector, dims: Sequence[int]) -> None:
@@ -197,11 +178,8 @@ def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
 
 def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> None:
     """Check an init_tile with an index vector."""
-    if not tile.scattered:
-        raise VerifyException(
-            "an index vector describes a scattered tile: its type needs"
-            " #xetile.tile_attr<scattered = true>"
-        )
+    text = "an index vector describes a scattered tile: its type needs"
+    check(tile.scattered, text + " #xetile.tile_attr<scattered = true>")
     expected = builtin.VectorType(builtin.IndexType(), tile.shape)
     check(indices == expected, "the indices are {}, expected {}", indices, expected)
     if is_memref(base):
@@ -228,18 +206,17 @@ def verify_block(
         rank = base.get_num_dims()
         check(rank >= 2, "the base of a tile has rank 2 or more, found rank {}", rank)
         static = has_static_layout(base)
-        if static and (sizes or strides):
-            problem = f"sizes and strides are given, but {base} states them itself"
-            raise VerifyException(problem)
+        text = "sizes and strides are given, but {} states them itself"
+        check(not (static and (sizes or strides)), text, base)
         needed = static is False and any(extent < 0 for extent in base.get_shape())
     else:
         _verify_address(base)
         rank, needed = 2, True
     check(len(offsets) == rank, "expected {} offsets, found {}", rank, len(offsets))
+    text = "a base of unknown shape needs {} {}, found {}"
     for name, found in (("sizes", sizes), ("strides", strides)):
-        if len(found) != rank and (found or needed):
-            problem = f"a base of unknown shape needs {rank} {name}, found {len(found)}"
-            raise VerifyException(problem)
+        fits = len(found) == rank or not (found or needed)
+        check(fits, text, rank, name, len(found))
     _verify_order(base, tile, sizes, strides)
 
 
@@ -252,9 +229,8 @@ def _verify_memref(base: builtin.MemRefType[Attribute], tile: TileType) -> None:
 
 
 def _verify_address(base: Attribute) -> None:
-    if integer_width(base) != 64 and not isinstance(base, builtin.IndexType):
-        problem = f"the base of a tile is a memref or a 64-bit address, found {base}"
-        raise VerifyException(problem)
+    fits = integer_width(base) == 64 or isinstance(base, builtin.IndexType)
+    check(fits, "the base of a tile is a memref or a 64-bit address, found {}", base)
 
 
 def _verify_order(
@@ -272,8 +248,6 @@ def _verify_order(
     if sizes and (given := constant_index(sizes[fastest])) is not None:
         extent = given
     # The stride of a dimension of one element is never used.
-    if stride not in (None, 1) and extent != 1:
-        raise VerifyException(
-            f"order {list(tile.order)} needs stride 1 in dimension {tile.order[0]},"
-            f" but the base has stride {stride} there"
-        )
+    fits = stride in (None, 1) or extent == 1
+    text = "order {} needs stride 1 in dimension {}, but the base has stride {} there"
+    check(fits, text, list(tile.order), tile.order[0], stride)
