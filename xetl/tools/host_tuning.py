@@ -168,12 +168,8 @@ def table(ranked: Sequence[Trial]) -> Iterator[str]:
 
 
 _COLUMNS = (
-    "spill_bytes",
-    "instructions",
-    "subgroups",
-    "grf",
-    "slm_bytes",
-    "compile_ms",
+    *("spill_bytes", "instructions", "subgroups"),
+    *("grf", "slm_bytes", "compile_ms"),
 )
 
 

@@ -276,21 +276,11 @@ def about_a_kernel(command: F) -> F:
 
 def about_a_machine(command: F) -> F:
     """Give a command the options ``target`` and ``backend``."""
-    decorate = (
-        click.option(
-            "--target",
-            help="The machine, such as avx512, amx, pvc.",
-            shell_complete=_targets,
-        ),
-        click.option(
-            "--backend",
-            help="The backend; by default the one that has the target.",
-            shell_complete=_backends,
-        ),
-    )
-    for each in reversed(decorate):
-        command = each(command)
-    return command
+    help_ = "The machine, such as avx512, amx, pvc."
+    target = click.option("--target", help=help_, shell_complete=_targets)
+    help_ = "The backend; by default the one that has the target."
+    backend = click.option("--backend", help=help_, shell_complete=_backends)
+    return target(backend(command))
 
 
 def _files(*_: Any) -> list[CompletionItem]:

@@ -314,7 +314,7 @@ def _source(
     by_file: dict[str, list[int]] = {}
     for file, line in sorted(wanted, key=lambda p: (p[0] != said.file, *p)):
         by_file.setdefault(file, []).append(line)
-    yield from _general(said)
+    yield from (_remark(each) for each in said.remarks if not each.line)
     for file, lines in by_file.items():
         name = os.fsencode(file).decode(errors="replace")  # of any bytes
         yield f'<h3 class="file">{escape(name)}</h3>'
@@ -335,12 +335,6 @@ def _source(
             for each in said.remarks:
                 if (each.file, each.line) == (file, line):
                     yield _remark(each)
-
-
-def _general(said: Explanation) -> Iterator[str]:
-    for each in said.remarks:
-        if not each.line:
-            yield _remark(each)
 
 
 def _remark(each: Remark) -> str:
@@ -422,14 +416,9 @@ def explained(
     """
     backend = find_backend(said.backend)
     stages = collect(function, signature, backend, said.target)
-    peak = _peak(stages, backend, said.target) if measures else None
-    return page(said, stages, _span(function), peak)
-
-
-def _peak(stages: Stages, backend: BackendBase, target: str) -> Peak | None:
     dtypes = [each.dtype for each in stages.products] or ["f32"]
-    said = backend.peak(target, dtypes[0])
-    return None if said is None else Peak(*said)
+    limits = backend.peak(said.target, dtypes[0]) if measures else None
+    return page(said, stages, _span(function), limits and Peak(*limits))
 
 
 def _span(function: Callable[..., Any]) -> tuple[int, int]:

@@ -126,11 +126,9 @@ def _products() -> Iterator[Case]:
         name, arrays = f"DPAS {precision or ' by '.join(names)}", _multiplied(a, b, c)
         chosen = {"K": 32, "OF": _SUMS[c], "PRECISION": precision}
         yield Case(name, kernels.product, (2, 2), arrays, chosen, needs=_needs(a))
-    name, arrays = (
-        "DPAS bfloat16, A transposed",
-        _multiplied(_BF16, _BF16, "f4", (64, 32)),
-    )
+    arrays = _multiplied(_BF16, _BF16, "f4", (64, 32))
     chosen = {"K": 32, "OF": f32, "TURNED": True}
+    name = "DPAS bfloat16, A transposed"
     yield Case(name, kernels.product, (2, 2), arrays, chosen)
 
 
