@@ -177,11 +177,8 @@ def _describe_usm(obj: Any, name: str) -> ArrayView:
     try:
         address, of, shape, strides, readonly, memory = usm.read(obj)
     except Exception as error:  # code of other libraries may raise anything
-        raise _wrong_protocol(
-            obj,
-            name,
-            f"its `{usm.INTERFACE}` is wrong ({type(error).__name__}: {error})",
-        ) from None
+        problem = f"its `{usm.INTERFACE}` is wrong ({type(error).__name__}: {error})"
+        raise _wrong_protocol(obj, name, problem) from None
     dtype = of_numpy(of)
     if dtype is None:
         raise _unsupported_numpy(of, name)

@@ -186,9 +186,7 @@ def tuned_folder() -> Path:
     return config.tuned_dir or cache_folder() / "tuned"
 
 
-@lru_cache(maxsize=8)
-def _cache_in(folder: Path, limit: int) -> DiskCache:
-    return DiskCache(folder, limit)
+_cache_in = lru_cache(maxsize=8)(DiskCache)
 
 
 def _is_private(status: os.stat_result) -> bool:

@@ -79,15 +79,13 @@ class Plan(NativelyCalled):
         self.grid = grid
         self.args = tuple(values)
         self._done = None if waits else FINISHED
-        check = partial(_check_unchanged, found.names, found.args)
-        self._launch = partial(
-            _run_checked, check, code, grid, found.args, place, waits
-        )
+        launch = code, grid, found.args, place, waits
+        self._launch = partial(_run_checked, found.names, *launch)
         stored = found.positions(code.stored)
         fast = shortcut_entry(code, values, stored, place, waits)
         if any(isinstance(x, ArrayView) and type(x.obj) is tuple for x in found.args):
             fast = None  # the entry cannot check the address of an array of DLPack
-        self._fast: Callable[[], Any] = _refuse
+        self._fast: Callable[[], Any] = lambda: 1
         objects: tuple[Any, ...] = (*grid, *values)
         seen = [x for x in found.args if isinstance(x, ArrayView) and is_tensor(x.obj)]
         addresses = {id(view.obj): view.address for view in seen}
@@ -119,10 +117,6 @@ hide_from_dynamo(Plan.__call__)
 may_be_native(Plan)
 
 
-def _refuse() -> int:
-    return 1
-
-
 def _run_unmoved(fast: Callable[[], Any], tensors: Args) -> Any:
     """Launch, or return 1 if a tensor has other memory than when it was bound."""
     for view in tensors:
@@ -133,19 +127,14 @@ def _run_unmoved(fast: Callable[[], Any], tensors: Args) -> Any:
 
 @errors_at_caller
 def _run_checked(
-    check: Callable[[], None],
+    names: Sequence[str],
     code: Loaded,
     grid: Grid,
     args: Arguments,
     place: Place | None,
     waits: object,
 ) -> Event | None:
-    check()
-    return run(code, grid, args, place, waits)
-
-
-def _check_unchanged(names: Sequence[str], args: Arguments) -> None:
-    """Check that all arrays have the address and layout that they were bound with.
+    """Launch if all arrays have the address and layout that they were bound with.
 
     Raises:
         LaunchError: one has moved, or cannot be read any more.
@@ -157,6 +146,7 @@ def _check_unchanged(names: Sequence[str], args: Arguments) -> None:
         if not same_view(locate(arg.obj, name), arg):
             problem = f"`{name}` has other memory than when it was bound"
             raise LaunchError(problem, "X0805", "bind again")
+    return run(code, grid, args, place, waits)
 
 
 class LaunchedKernel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import linecache
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
@@ -176,16 +176,7 @@ class Stats:
 _PLAIN = ("kernel", "backend", "target", "file", "figures")
 _FRAME = "width: 100%; height: 40rem; border: 0"
 
-MEASURES = (
-    "compile_ms",
-    "code_bytes",
-    "slm_bytes",
-    "spill_bytes",
-    "instructions",
-    "subgroups",
-    "grf",
-    "tile_config",
-)
+MEASURES = tuple(each.name for each in fields(Stats) if each.default is None)
 """The facts of an artifact that `Stats` holds."""
 
 

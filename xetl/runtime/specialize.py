@@ -122,9 +122,7 @@ def _classify_leaf(path: str, value: Any, is_constant: bool) -> _Classified:
     return ConstParam(path, constant_of(path, value)), None
 
 
-def _classify(
-    parameter: Parameter, value: Any
-) -> tuple[Param, ArrayView | int | float | None]:
+def _classify(parameter: Parameter, value: Any) -> _Classified:
     name = parameter.name
     if isinstance(value, Described):
         return value.param(name), None

@@ -184,7 +184,13 @@ def _check_kind(torch: Any, tensor: Any, name: str) -> None:
 def _check_derivatives(torch: Any, tensor: Any, name: str) -> None:
     """Refuse a tensor that torch is to differentiate: it does not record kernels."""
     if tensor.requires_grad and torch.is_grad_enabled():
-        raise _derivative_error(name)
+        raise LaunchError(
+            f"`{name}` requires a gradient, but kernels have no derivatives",
+            code="X0838",
+            help=f"pass `{name}.detach()`, or launch inside of "
+            "`with torch.no_grad():`; to train, wrap the launch in a function with "
+            "`@xetl.op(..., backward=...)`",
+        )
     refuse_tangent(torch, tensor, name)
 
 
@@ -204,16 +210,6 @@ def needs_derivative(obj: object) -> bool:
     if torch is None or not isinstance(obj, torch.Tensor):
         return False
     return given.requires_grad and torch.is_grad_enabled()
-
-
-def _derivative_error(name: str) -> LaunchError:
-    """Return the error for a tensor that requires a gradient."""
-    return LaunchError(
-        f"`{name}` requires a gradient, but kernels have no derivatives",
-        code="X0838",
-        help=f"pass `{name}.detach()`, or launch inside of `with torch.no_grad():`; "
-        "to train, wrap the launch in a function with `@xetl.op(..., backward=...)`",
-    )
 
 
 def _is_allocated(tensor: Any) -> bool:

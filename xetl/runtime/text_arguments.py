@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, cast
 
@@ -163,14 +164,11 @@ def _flat(name: str, type_: Attribute, view: ArrayView) -> ArrayView:
     step = 1
     for extent, stride in zip(reversed(view.shape), reversed(view.strides)):
         if extent > 1 and stride != step:
-            problem = (
-                f"`{name}` has gaps between its elements, which {type_} cannot have"
-            )
+            what = "has gaps between its elements"
+            problem = f"`{name}` {what}, which {type_} cannot have"
             raise LaunchError(problem, code="X0824", help="pass a copy")
         step *= extent
-    return ArrayView(
-        view.address, view.dtype, (prod(view.shape),), (1,), view.readonly, view.obj
-    )
+    return replace(view, shape=(prod(view.shape),), strides=(1,))
 
 
 def _check_shape(name: str, type_: MemRefType[Attribute], view: ArrayView) -> None:

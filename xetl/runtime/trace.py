@@ -180,17 +180,8 @@ def _tile(axis: Any, access: TileAccess, number: int, colour: Any, count: int) -
     rows, columns = access.shape
     corner = access.column, access.row
     fill = 0.55 if access.kind in ("store", "atomic") else 0.16
-    axis.add_patch(
-        patches.Rectangle(
-            corner,
-            columns,
-            rows,
-            facecolor=(*colour[:3], fill),
-            edgecolor=colour,
-            linestyle=_EDGES[access.kind],
-            lw=1.4,
-        )
-    )
+    style = {"fc": (*colour[:3], fill), "ec": colour, "ls": _EDGES[access.kind]}
+    axis.add_patch(patches.Rectangle(corner, columns, rows, lw=1.4, **style))
     if count <= _MOST_NUMBERS:
         middle = access.column + columns / 2, access.row + rows / 2
         axis.text(*middle, str(number), ha="center", va="center", fontsize=7)

@@ -114,26 +114,18 @@ def _config(given: object) -> Config:
 
 
 def check_names(parameters: Parameters, names: Iterable[str], what: str) -> None:
-    """Check that the kernel has parameters of these names.
+    """Check that a kernel has parameters of these names.
 
-    Args:
-        parameters: those of the kernel.
-        names: the names.
-        what: the origin of the names, for the error.
+    ``what`` says in the error where the names are from.
 
     Raises:
         LaunchError: a parameter is missing.
     """
     known = parameters.names
     for name in names:
-        if name in known:
-            continue
-        help = (
-            triton_option(name)
-            or did_you_mean(name, known)
-            or f"its parameters are {', '.join(known)}"
-        )
-        problem = (
-            f"{what} name `{name}`, but `{parameters.kernel}` has no such parameter"
-        )
-        raise LaunchError(problem, code=DECLARED_WRONG, help=help)
+        if name not in known:
+            kernel = parameters.kernel
+            problem = f"{what} name `{name}`, but `{kernel}` has no such parameter"
+            near = triton_option(name) or did_you_mean(name, known)
+            help_ = near or f"its parameters are {', '.join(known)}"
+            raise LaunchError(problem, DECLARED_WRONG, help_)

@@ -85,13 +85,9 @@ def _copy(name: str, view: ArrayView) -> Any:
     memory = np.empty(end - start + _PAGE, np.uint8)
     shift = (start - memory.ctypes.data) % _PAGE
     size = view.dtype.itemsize
-    return np.ndarray(
-        view.shape,
-        view.dtype.numpy,
-        cast("Any", memory),
-        shift + view.address - start,
-        tuple(stride * size for stride in view.strides),
-    )
+    at, data = shift + view.address - start, cast("Any", memory)
+    strides = tuple(stride * size for stride in view.strides)
+    return np.ndarray(view.shape, view.dtype.numpy, data, at, strides)
 
 
 def _host(array: Any) -> np.ndarray[Any, Any]:
