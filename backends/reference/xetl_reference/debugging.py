@@ -212,8 +212,7 @@ def _print(op: Any) -> Function:
 
 def _failure(op: Any, text: str) -> LaunchError:
     """Return the error of an assertion, at the user's line if it is known."""
-    error = LaunchError(f"assertion failed: {text}", code="X0820")
-    return at_operation(error, op)
+    return at_operation(LaunchError(f"assertion failed: {text}", code="X0820"), op)
 
 
 def _assert(op: Any) -> Function:

@@ -16,7 +16,7 @@ from xetl.runtime.trace import TileAccess, TileTrace, current_trace
 from xetl_reference.checks import Guard, Run
 from xetl_reference.findings import line_of
 from xetl_reference.interpreter import TABLE, Interpreter, subgroups_of
-from xetl_reference.memory import Memory, View, argument_view
+from xetl_reference.memory import Memory, View, at_address
 from xetl_reference.plan import BLOCK_ID, Frame, Plan, Step
 from xetl_reference.plan import Guard as StepGuard
 from xetl_reference.tiles import Tile
@@ -117,8 +117,7 @@ class ReferenceExecutable(Executable):
         found = self._guarded.get(checks)
         if found is None:
             guard = Guard(checks)
-            table = TABLE.guarded(guard)
-            found = Interpreter(self._module, table=table), guard
+            found = Interpreter(self._module, table=TABLE.guarded(guard)), guard
             self._guarded[checks] = found
         return found
 
@@ -177,6 +176,6 @@ def _value(argument: Argument, type_: Attribute) -> Any:
         return as_scalar(argument, dtype)
     if not isinstance(type_, MemRefType):
         raise InternalError(f"an array was given for {type_}")
-    return argument_view(
-        argument.address, dtype, argument.shape, argument.strides, argument.readonly
-    )
+    address, shape, strides = argument.address, argument.shape, argument.strides
+    memory = at_address(address, dtype, 0, shape, strides, argument.readonly)
+    return View(memory, dtype, 0, shape, strides)

@@ -172,18 +172,6 @@ class View(NamedTuple):
         return self.memory.window(self.dtype, self.offset, self.sizes, self.strides)
 
 
-def argument_view(
-    address: int,
-    dtype: DType,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    readonly: bool,
-) -> View:
-    """Return the view of an array argument. The owner must outlive it."""
-    memory = at_address(address, dtype, 0, shape, strides, readonly)
-    return View(memory, dtype, 0, tuple(shape), tuple(strides))
-
-
 _UNINITIALISED = 0xFF
 """The value of every byte of new memory: NaN as a float, so that reads are noticed."""
 

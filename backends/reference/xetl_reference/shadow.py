@@ -276,29 +276,25 @@ Lanes: TypeAlias = tuple[ScatteredTile, Array]
 
 def lanes_of(op: Any) -> Callable[..., Lanes] | None:
     """Return how to find the active elements of a scattered access, or None."""
-    found = _LANES.get(op.name)
-    return found if found is not None and op.tile.type.scattered else None
+    if op.name not in _SCATTERING or not op.tile.type.scattered:
+        return None
+    operands = list(op.operands)
+    of_tile = operands.index(op.tile)
+    of_mask = None if op.mask is None else operands.index(op.mask)
+
+    def find(*values: Any) -> Lanes:
+        tile = values[of_tile]
+        if of_mask is None:
+            return tile, np.ones(tile.indices.shape, np.bool_)
+        return tile, values[of_mask]
+
+    return find
 
 
-def _gathered(tile: ScatteredTile, mask: Array) -> Lanes:
-    return tile, mask
+def _scattered(kind: str, op: Any) -> Accesses:
+    lanes = lanes_of(op)
+    assert lanes is not None
 
-
-def _stored(value: Array, mask: Array, tile: ScatteredTile) -> Lanes:
-    return tile, mask
-
-
-def _updated(value: Array, tile: ScatteredTile, mask: Array | None = None) -> Lanes:
-    if mask is None:
-        mask = np.ones(tile.indices.shape, np.bool_)
-    return tile, mask
-
-
-def _compared(value: Array, tile: ScatteredTile, expected: Array) -> Lanes:
-    return _updated(value, tile)
-
-
-def _scattered(kind: str, lanes: Callable[..., Lanes]) -> Accesses:
     def find(*operands: Any) -> Iterable[Access]:
         tile, mask = lanes(*operands)
         view = tile.view
@@ -341,7 +337,7 @@ def _store_tile(op: Any) -> Accesses:
 def _atomic(op: Any) -> Accesses:
     type_ = op.tile.type
     if type_.scattered:
-        return _scattered(ATOMIC, _updated if op.expected is None else _compared)
+        return _scattered(ATOMIC, op)
     rows, columns = type_.shape
 
     def block(value: Array, tile: Tile, mask: Array | None = None) -> Iterable[Access]:
@@ -397,17 +393,13 @@ def _copy(source: View, target: View) -> Iterable[Access]:
         yield Access(kind, view.memory, view.dtype, place)
 
 
-_LANES: dict[str, Callable[..., Lanes]] = {
-    "xetile.load_gather": _gathered,
-    "xetile.store_scatter": _stored,
-    "xetile.atomic_rmw_tile": _updated,
-}
+_SCATTERING = ("xetile.load_gather", "xetile.store_scatter", "xetile.atomic_rmw_tile")
 _BUILDERS: dict[str, Callable[[Any], Accesses]] = {
     "xetile.load_tile": _load_tile,
     "xetile.store_tile": _store_tile,
     "xetile.atomic_rmw_tile": _atomic,
-    "xetile.load_gather": lambda op: _scattered(READ, _gathered),
-    "xetile.store_scatter": lambda op: _scattered(WRITE, _stored),
+    "xetile.load_gather": lambda op: _scattered(READ, op),
+    "xetile.store_scatter": lambda op: _scattered(WRITE, op),
     "memref.load": lambda op: _loaded(()),
     "memref.store": lambda op: _changed(WRITE, ()),
     "memref.atomic_rmw": lambda op: _changed(ATOMIC, ()),

@@ -177,22 +177,16 @@ _AT_NAMED_BARRIERS = (
 
 def no_such_barrier(op: Any, number: int, limit: int) -> CheckError:
     """Return the error that the kernel has no named barrier of this number."""
-    error = CheckError(
-        f"there is no named barrier {number}: they are 0 to {limit - 1}",
-        code="X0826",
-        help="`alloc_nbarrier` says how many a kernel has, 32 at most",
-    )
-    return at_operation(error, op)
+    text = f"there is no named barrier {number}: they are 0 to {limit - 1}"
+    help_ = "`alloc_nbarrier` says how many a kernel has, 32 at most"
+    return at_operation(CheckError(text, code="X0826", help=help_), op)
 
 
 def participants(op: Any, number: int, most: int) -> CheckError:
     """Return the error that a named barrier is for too many subgroups, or for none."""
-    error = CheckError(
-        f"a named barrier for {number} subgroups, but a program has {most}",
-        code="X0826",
-        help=f"1 to {most} subgroups can arrive",
-    )
-    return at_operation(error, op)
+    text = f"a named barrier for {number} subgroups, but a program has {most}"
+    help_ = f"1 to {most} subgroups can arrive"
+    return at_operation(CheckError(text, code="X0826", help=help_), op)
 
 
 def _subgroups(numbers: Iterable[int], verb: str) -> str:

@@ -20,6 +20,7 @@ from xetl_reference.values import (
     F32,
     F64,
     Array,
+    Binary,
     DType,
     Function,
     Meaning,
@@ -39,10 +40,6 @@ def _product_f64(a: Array, b: Array) -> Array:
     return a.astype(F64) @ b.astype(F64)
 
 
-def _product_tf32(a: Array, b: Array) -> Array:
-    return _product_f64(round_to_tf32(a), round_to_tf32(b))
-
-
 def _product_bf16x3(a: Array, b: Array) -> Array:
     """Three products of bf16 parts: high x high, high x low, low x high."""
     a_high, b_high = a.astype(BF16), b.astype(BF16)
@@ -55,7 +52,10 @@ def _product_bf16x3(a: Array, b: Array) -> Array:
     )
 
 
-_PRECISIONS = {"tf32": _product_tf32, "bf16x3": _product_bf16x3}
+_PRECISIONS: dict[str, Binary] = {
+    "tf32": lambda a, b: _product_f64(round_to_tf32(a), round_to_tf32(b)),
+    "bf16x3": _product_bf16x3,
+}
 
 
 def product(
