@@ -80,10 +80,8 @@ def _emit_array(module: Any, other_array: Any) -> Any:
     slots[0] = data
     rank, shift = record[layout.R_RANK], record[layout.R_SHIFT]
     zero, item = code.word(0), code.word(1) << shift
-    shape, strides = (
-        seen.pointer(entry_tensors.S_SHAPE),
-        seen.pointer(entry_tensors.S_STRIDES),
-    )
+    fields = entry_tensors.S_SHAPE, entry_tensors.S_STRIDES
+    shape, strides = map(seen.pointer, fields)
     with code.loop(rank, zero, item, zero) as loop:
         dim = loop.index
         size, stride = shape[dim], strides[dim] << up

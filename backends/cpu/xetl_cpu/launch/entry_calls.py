@@ -107,10 +107,8 @@ def _emit_key(module: Any) -> Any:
             with other, code.when(entry_tensors.is_tensor(code, obj)):
                 with code.when(entry_tensors.describe(code, obj, found)):
                     code.ret(0)
-                add_shape(
-                    found.half(entry_tensors.DL_RANK),
-                    found.pointer(entry_tensors.DL_SHAPE // 8),
-                )
+                shape = found.pointer(entry_tensors.DL_SHAPE // 8)
+                add_shape(found.half(entry_tensors.DL_RANK), shape)
     code.ret(kept[0])
     return code.finish()
 

@@ -113,9 +113,8 @@ def _require_host(code: EntryCode, device: Word) -> None:
 def _require_memory(code: EntryCode, record: Word, seen: Word) -> None:
     """Refuse an array unless all its elements are in mapped memory of this process."""
     data = seen[entry_tensors.S_DATA]
-    shape, strides = (
-        seen.pointer(i) for i in (entry_tensors.S_SHAPE, entry_tensors.S_STRIDES)
-    )
+    fields = entry_tensors.S_SHAPE, entry_tensors.S_STRIDES
+    shape, strides = map(seen.pointer, fields)
     code.refuse_if((shape == 0) | (strides == 0))
     shift = record[layout.R_SHIFT]
     end = data + (code.word(1) << shift)

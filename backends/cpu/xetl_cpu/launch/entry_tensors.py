@@ -34,10 +34,8 @@ def emit_tensor(module: Any) -> Any:
     with code.when(_field(code, implementation, words.P_AUTOGRAD) != 0):
         _check_derivatives(code, obj)
     keys = _field(code, implementation, words.P_KEY_SET)
-    plain, inferred = (
-        keys == code.process[word] for word in (words.P_PLAIN, words.P_INFERRED)
-    )
-    code.refuse_if(~(plain | inferred))
+    plain, inferred = code.process[words.P_PLAIN], code.process[words.P_INFERRED]
+    code.refuse_if(~((keys == plain) | (keys == inferred)))
     found = code.kept(DL_WORDS)
     with code.when(describe(code, obj, found)):
         code.ret(1)
@@ -46,10 +44,8 @@ def emit_tensor(module: Any) -> Any:
     # Read last: a copy-on-write storage was copied when the tensor was described.
     storage = _field(code, implementation, words.P_STORAGE)
     code.refuse_if(storage == 0)
-    start, size = (
-        _field(code, storage, word).number for word in (words.P_START, words.P_SIZE)
-    )
-    seen[S_END] = start + size
+    start, size = (_field(code, storage, w) for w in (words.P_START, words.P_SIZE))
+    seen[S_END] = start.number + size.number
     return code.finish()
 
 
@@ -131,10 +127,8 @@ def refuse_modes(code: EntryCode) -> None:
 def is_tensor(code: EntryCode, obj: Word) -> Word:
     """Whether the class is torch's own; derived classes may behave differently."""
     kind = obj[layout.OB_TYPE // 8]
-    tensor, parameter = (
-        kind == code.process[word] for word in (words.P_TENSOR, words.P_PARAMETER)
-    )
-    return tensor | parameter
+    tensor, parameter = code.process[words.P_TENSOR], code.process[words.P_PARAMETER]
+    return (kind == tensor) | (kind == parameter)
 
 
 def _check_derivatives(code: EntryCode, obj: Word) -> None:

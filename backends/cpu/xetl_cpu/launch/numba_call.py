@@ -22,6 +22,7 @@ from xetl.imports import import_whole
 from xetl.language.ops import cdiv
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, THREADS
+from xetl_cpu.launch.tensor_words import address_of
 
 _LARGEST_GRID = (1 << 31) - 1
 _AS_BITS = {"bf16": "uint16", "f8e4m3": "uint8", "f8e5m2": "uint8"}
@@ -301,6 +302,8 @@ def _emit(
     for index, value in enumerate(words):
         builder.store(value, builder.gep(slots, [word(index)]))
 
+    libc = ctypes.CDLL(None)
+
     def run(address: int, what: str, result: Any, args: list[Any]) -> Any:
         kind = ir.FunctionType(result, [arg.type for arg in args])
         # The address is valid in this process only: numba then caches nothing on disk.
@@ -312,14 +315,15 @@ def _emit(
     builder.store(first, result)
     with builder.if_then(builder.icmp_signed(">", first, word(0)), likely=False):
         size = builder.and_(builder.add(first, word(63)), word(-64))
-        memory = run(_c("aligned_alloc"), "aligned_alloc", pointer, [word(64), size])
+        allocate = address_of(libc.aligned_alloc)
+        memory = run(allocate, "aligned_alloc", pointer, [word(64), size])
         builder.store(word(-1), result)
         with builder.if_then(cgutils.is_not_null(builder, memory)):
             start = builder.ptrtoint(memory, word)
             builder.store(start, builder.gep(slots, [word(2)]))
             builder.store(size, builder.gep(slots, [word(3)]))
             builder.store(run(*kernel, word, [slots]), result)
-            run(_c("free"), "free", ir.VoidType(), [memory])
+            run(address_of(libc.free), "free", ir.VoidType(), [memory])
     return builder.load(result)
 
 
@@ -341,8 +345,3 @@ def _words(context: Any, builder: Any, type_: Any, value: Any) -> list[Any]:
     if type_ == numba.types.float64:
         return [builder.bitcast(value, word)]
     return [value if type_ == numba.types.int64 else builder.zext(value, word)]
-
-
-def _c(name: str) -> int:
-    """Return the address of a function of the C library."""
-    return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0

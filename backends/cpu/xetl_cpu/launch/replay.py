@@ -89,8 +89,7 @@ def make_replay(call: RecordedCall) -> Callable[..., Any] | None:
         runs += words
     given = len(call.given)
     for i in places:
-        is_new = layout.FRESH if i >= given else int(i in stored)
-        records[i][layout.R_STORED] = is_new
+        records[i][layout.R_STORED] = layout.FRESH if i >= given else int(i in stored)
     return _builtin(call, objects, records, slot, runs, tables)
 
 

@@ -388,8 +388,7 @@ def _start(count: int) -> ThreadLayer:
             continue
         openmp = openmp_limit(pool)
         usual = _query(openmp)() if openmp else 0
-        launch = ctypes.CFUNCTYPE(None, ctypes.c_int)(address(pool, "launch_threads"))
-        launch(count)
+        ctypes.CFUNCTYPE(None, ctypes.c_int)(address(pool, "launch_threads"))(count)
         if name == WORKQUEUE != layers[0] and not was_forked():
             _warn_of_workqueue(layers[0])
         return ThreadLayer(
