@@ -235,20 +235,10 @@ def whole_backward(
     A block has all scores of its queries, so their exponentials are divided by the sum,
     and scores are computed once. They are (keys, queries): then no scores have to be
     transposed for products, but the gradient of the queries, which is smaller.
+    Arguments that are not named here are those of `attention_backward`, SHARE being 1.
 
     Args:
-        q: (b, s, D).
         k: (b, t, D); t is ``BN`` at most.
-        v: (b, t, E).
-        bias: see `attention`; (b, s, t) or (s, t).
-        out: (b, s, E), the result.
-        grad: (b, s, E), the gradient of the result.
-        by_q: (b, s, D).
-        by_k: (b, t, D).
-        by_v: (b, t, E).
-        by_bias: (b, s, t), or None.
-        factor: scale * log2(e).
-        scale: the factor of scores.
         CUT: whether t is less than ``BN``.
         ACC: the dtype of products and sums.
     """

@@ -257,9 +257,7 @@ def fold_rows(a: Numbers, b: Numbers, out: Numbers) -> Views | None:
     if a.ndim == 2 or prod(b.shape[:-2]) != 1:
         return None
     views = (_rows, _first_matrix, _rows)
-    if are_views((a, b, out), views):
-        return views
-    return None
+    return views if are_views((a, b, out), views) else None
 
 
 def split_batch(operands: Sequence[Numbers]) -> Batches:

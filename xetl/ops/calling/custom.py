@@ -78,11 +78,8 @@ def _declared(
 ) -> Function:
     is_kernel = isinstance(function, Kernel)
     source: Any = function.fn if isinstance(function, Kernel) else function
-    parameters = [
-        p
-        for p in inspect.signature(source).parameters.values()
-        if "constexpr" not in str(p.annotation)
-    ]
+    taken = inspect.signature(source).parameters.values()
+    parameters = [p for p in taken if "constexpr" not in str(p.annotation)]
     fills = is_kernel or parameters[-1].name == "out"
     inputs = parameters[:-1] if fills else parameters
     kinds = [_kind(p) for p in inputs]
@@ -106,13 +103,12 @@ def _declared(
         if not fills:
             found = function(*given)
             return found if place is None else _copied(found, place)
-        new = made(given) if place is None else (place,)
-        found = function(*given, new[0] if len(new) == 1 else new)
-        return (new[0] if len(new) == 1 else new) if found is None else found
+        new = _one_or_all(made(given)) if place is None else place
+        found = function(*given, new)
+        return new if found is None else found
 
     def fake(values: list[Any]) -> Any:
-        new = made(values)
-        return new[0] if len(new) == 1 else new
+        return _one_or_all(made(values))
 
     def rule() -> Any: ...
 
@@ -167,8 +163,7 @@ def _new(like: Any, arguments: Mapping[str, Any]) -> Any:
     """Return a new array: like an array, of a shape, or of a shape and a dtype."""
     first = next(x for x in arguments.values() if hasattr(x, "shape"))
     if hasattr(like, "shape"):
-        is_argument = any(like is each for each in arguments.values())
-        if not is_argument:
+        if not any(like is each for each in arguments.values()):
             return like
         shape, dtype = like.shape, like.dtype
     elif like and isinstance(like[0], Sequence):
@@ -180,6 +175,10 @@ def _new(like: Any, arguments: Mapping[str, Any]) -> Any:
 
         return first.new_empty(tuple(shape), dtype=as_torch(dtype))
     return new_result(first, tuple(shape), as_dtype(dtype, dtype))
+
+
+def _one_or_all(results: tuple[Any, ...]) -> Any:
+    return results[0] if len(results) == 1 else results
 
 
 def _copied(found: Any, place: Any) -> Any:
@@ -256,20 +255,17 @@ def _as_operator(
         )
 
     def plain(values: list[Any]) -> Any:
-        arguments = {
-            p.name: v for p, v in zip(inputs, values[count : count + len(inputs)])
-        }
+        arguments = {p.name: v for p, v in zip(inputs, values[count:])}
         results = values[count + len(inputs) : -1]
         found = gradients(values[:count], arguments, results)
         made: list[Any] = []
         for i, new in zip(arrays, empty(values)):
             each = found.get(inputs[i].name)
             made.append(new.zero_() if each is None else each.to(new.dtype))
-        return made[0] if len(made) == 1 else tuple(made)
+        return _one_or_all(tuple(made))
 
     def fake(values: list[Any]) -> Any:
-        made = empty(values)
-        return made[0] if len(made) == 1 else made
+        return _one_or_all(empty(values))
 
     def rule() -> Any: ...
 
@@ -278,18 +274,10 @@ def _as_operator(
     results = [_parameter(f"result{i}") for i in range(count)]
     signature = inspect.Signature([*grads, *bare, *results])
     rule.__signature__ = signature  # type: ignore[attr-defined]
-    all_kinds = [*["ArrayLike"] * count, *kinds, *["ArrayLike"] * count]
-    called = public_function(
-        Function(
-            f"{name}_backward",
-            rule,
-            len(arrays),
-            namespace=namespace,
-            kinds=all_kinds,
-            plain=plain,
-            fake=fake,
-        )
-    )
+    kinds = [*["ArrayLike"] * count, *kinds, *["ArrayLike"] * count]
+    rules = {"namespace": namespace, "kinds": kinds, "plain": plain, "fake": fake}
+    declared = Function(f"{name}_backward", rule, len(arrays), **rules)  # type: ignore[arg-type]
+    called = public_function(declared)
 
     def backward(context: Context, *grads: Any) -> Mapping[str, Any]:
         unpacked, options = context.saved, context.options

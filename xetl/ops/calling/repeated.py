@@ -95,8 +95,7 @@ class Recorder:
             return None
         flat = _flat(given)
         form = *map(type, flat), *given[1], str(launch_state())
-        may = self._is_due(form) and all(map(_is_known, flat))
-        return [] if may else None
+        return [] if self._is_due(form) and all(map(_is_known, flat)) else None
 
     def _is_due(self, form: Hashable) -> bool:
         self._calls[form] += 1
@@ -280,11 +279,8 @@ def remember(
 ) -> None:
     """Let native code answer calls like this one, if it can.
 
-    Args:
-        recorder: the recorder of the call's plan.
-        call: what to remember.
-        natives: the functions that take such calls, the public one first. They share
-            the records of earlier calls.
+    ``natives`` are the functions that take such calls, the public one first. They share
+    the records of earlier calls.
     """
     if recorder.end(natives[0], call):
         for each in natives:

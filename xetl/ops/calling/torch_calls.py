@@ -87,9 +87,7 @@ def _way_of_autocast(declared: Function, values: list[Any]) -> Way | None:
     return _dispatched
 
 
-def _under_autocast(
-    device: str, declared: Function, values: list[Any], _: Arguments
-) -> Any:
+def _under_autocast(device: str, declared: Function, values: Any, _: Arguments) -> Any:
     """Cast the operands as torch's operator does, and compute without autocast."""
     with autocast.off(device):
         return declared.public(*autocast.cast(device, declared, values))

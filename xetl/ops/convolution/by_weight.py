@@ -107,7 +107,7 @@ def by_weight(
     right: Operand = grad
     seen: View = of_images
     if turns and is_channels_last(grad) and across == columns:
-        seen = _pixels_of_all
+        seen = lambda a: _as_one(by_pixels(a))
     elif turns:
         right, seen = temporary((batch, rows, across, outer), grad.dtype), _as_one
         copies.append(turn(grad, of_rows, right, itself))
@@ -207,10 +207,6 @@ def _by_windows(
 
 def _as_one(array: Numbers) -> Numbers:
     return array.reshape(1, -1, array.shape[-1])
-
-
-def _pixels_of_all(array: Numbers) -> Numbers:
-    return _as_one(by_pixels(array))
 
 
 def _find_shifted(

@@ -110,10 +110,9 @@ def sums_of_taps(
 
     Args:
         found: (images, pixels of the result, channels * taps).
-        out: (images, channels, pixels).
+        out: (images, channels, pixels), in rows of ``columns`` pixels.
         height: rows of the result.
         width: columns of the result.
-        columns: columns of ``out``.
         STRIDES: rows and columns between two windows.
         PART: pixels of a program.
         WIDTH: channels of a program.

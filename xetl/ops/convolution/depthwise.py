@@ -85,22 +85,13 @@ def depthwise(
     """``out[b, i, j] = sum over taps of x[b, i + ..., j + ...] * weight[tap] + bias``.
 
     A program copies the pixels that PART rows of BLOCK channels need to shared memory,
-    with zeros around them: so taps read them without tests.
+    with zeros around them: so taps read them without tests. Arguments that are not
+    named here are those of `xetl.ops.convolution.kernels.direct`.
 
     Args:
-        x: (images, rows, columns, channels).
+        x: (images, rows, columns, channels), as ``out``.
         weight: (channels, taps).
         bias: (channels,) or None.
-        out: (images, rows, columns, channels).
-        above: rows of zeros above the input.
-        before: columns of zeros before the input.
-        STRIDES: rows and columns between two windows.
-        DILATION: rows and columns between two taps.
-        TAPS: rows and columns of the kernel.
-        IS_BY_INPUT: whether the taps are in reverse.
-        ACC: the dtype of the sums.
-        PART: rows of the result of a program.
-        WIDTH: columns of a tile of the result.
         COLUMNS: columns of a row that a tile reads, for each remainder by the stride.
         BLOCK: channels of a program.
     """
