@@ -122,8 +122,7 @@ class Call:
         """Return a parameter that must be a dtype."""
         dtype = dtype_of(self.ctx, self.args[name])
         if dtype is None:
-            advice = "for example xetile.f32"
-            raise self.must_be("X0301", name, "a dtype", advice)
+            raise self.must_be("X0301", name, "a dtype", "for example xetile.f32")
         return dtype
 
     def memory_dtype(self) -> DType:
@@ -153,9 +152,7 @@ class Call:
         value = self.constant(name, f"a {noun or 'string'}")
         if not isinstance(value, str) or value not in known:
             meant = did_you_mean(value, known) if isinstance(value, str) else None
-            kind, are = (
-                (noun, f"{noun}s are") if noun else (f"`{name}`", "it is one of")
-            )
+            kind, are = noun or f"`{name}`", f"{noun}s are" if noun else "it is one of"
             problem = f"{types.describe(value)} is not a {kind} of `{self.name}`"
             help_ = meant or f"{are} {', '.join(map(repr, known))}"
             raise self.error("X0107", problem, name, help=help_)
@@ -225,11 +222,9 @@ class Call:
     def checked_axis(self, name: str, axis: int, rank: int) -> int:
         """Return ``axis`` counted from the front; refuse one that does not exist."""
         if not -rank <= axis < rank:
-            name_of_user = self.ctx.frame.operation() or self.name
-            problem = (
-                f"dimension {axis} does not exist: the operand of `{name_of_user}`"
-                f" has rank {rank}"
-            )
+            user = self.ctx.frame.operation() or self.name
+            operand = f"the operand of `{user}` has rank {rank}"
+            problem = f"dimension {axis} does not exist: {operand}"
             help_ = f"dims run from 0 to {rank - 1}, or from {-rank} to -1"
             raise self.error("X0205", problem, name, help=help_)
         return axis % rank
@@ -373,20 +368,18 @@ def _check_keyword(
     known: list[str],
     bound: dict[str, Arg],
 ) -> None:
+    listed = ", ".join(known)
     if keyword not in known:
         problem = f"`{name}` has no parameter `{keyword}`"
         help_ = (
             _advice_on_parameter(keyword, known)
             or did_you_mean(keyword, known)
-            or f"its parameters are {', '.join(known)}"
+            or f"its parameters are {listed}"
         )
         raise ctx.error("X0104", problem, arg.node, help=help_)
     if keyword in bound:
         problem = f"`{name}` is given `{keyword}` twice"
-        label, help_ = (
-            "already given by position",
-            f"its parameters are {', '.join(known)}",
-        )
+        label, help_ = "already given by position", f"its parameters are {listed}"
         raise ctx.error("X0105", problem, arg.node, label=label, help=help_)
 
 

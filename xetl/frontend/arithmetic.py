@@ -269,10 +269,7 @@ def compare(ctx: Context, op: operators.Comparison, left: Arg, right: Arg) -> Va
     check_operands(ctx, op.symbol, [left, right])
     if is_scalar(left.value) and is_scalar(right.value):
         if "float" in (scalar_kind(left.value), scalar_kind(right.value)):
-            one, other = (
-                casts.to_float(ctx, left.value),
-                casts.to_float(ctx, right.value),
-            )
+            one, other = (casts.to_float(ctx, arg.value) for arg in (left, right))
             return Scalar(ctx.emit(arith.CmpfOp(op.floats, one, other)), "bool")
         one, other = casts.to_int(ctx, left.value), casts.to_int(ctx, right.value)
         wide = casts.wide_of("int", left.value, right.value)
@@ -296,9 +293,9 @@ def _as_dtype(ctx: Context, arg: Arg, other: Arg) -> Arg:
 
 def _never_equal(left: Value, right: Value) -> bool:
     """Whether one side is a Python object that equals no run-time value."""
-    return any(
-        is_constant(value) and not is_scalar(value) for value in (left, right)
-    ) and any(isinstance(value, FRONTEND_ONLY) for value in (left, right))
+    both = left, right
+    is_object = any(is_constant(value) and not is_scalar(value) for value in both)
+    return is_object and any(isinstance(value, FRONTEND_ONLY) for value in both)
 
 
 def truth(ctx: Context, arg: Arg) -> bool | Scalar:
@@ -337,6 +334,5 @@ def select(
 
 def negate(ctx: Context, condition: Scalar) -> Scalar:
     """Compile ``not condition``."""
-    return Scalar(
-        ctx.emit(arith.XoriOp(condition.ssa, casts.runtime(ctx, True).ssa)), "bool"
-    )
+    flipped = arith.XoriOp(condition.ssa, casts.runtime(ctx, True).ssa)
+    return Scalar(ctx.emit(flipped), "bool")

@@ -72,7 +72,7 @@ def index_array(
     inside = _inside(ctx, array, places)
     if len(places) == array.rank:
         view = as_memref(ctx, array)
-        positions = [casts.to_int(ctx, index) for index in [*places.values()]]
+        positions = [casts.to_int(ctx, index) for index in places.values()]
         with ctx.into() as then_block:
             element = ctx.emit(memref.LoadOp(view, positions))
             ctx.add(scf.YieldOp(element))
@@ -127,11 +127,8 @@ def store_scalar(
     element = casts.to_element(ctx, value.value, array.dtype)
     view = as_memref(ctx, array)
     with ctx.into() as block:
-        ctx.add(
-            memref.StoreOp(
-                element, view, [casts.to_int(ctx, index) for index in positions]
-            )
-        )
+        places = [casts.to_int(ctx, index) for index in positions]
+        ctx.add(memref.StoreOp(element, view, places))
         ctx.add(scf.YieldOp())
     ctx.add(scf.IfOp(inside, [], Region(block)))
 
@@ -183,12 +180,8 @@ def _select_view(
         distance = arithmetic.binary_scalars(ctx, MUL, index, stride)
         offset = arithmetic.binary_scalars(ctx, ADD, offset, distance)
     kept = [dim for dim in range(array.rank) if dim not in indices]
-    sizes = [
-        ctx.emit(
-            arith.SelectOp(inside, casts.extent_value(ctx, array.sizes[dim]), zero)
-        )
-        for dim in kept
-    ]
+    extents = (casts.extent_value(ctx, array.sizes[dim]) for dim in kept)
+    sizes = [ctx.emit(arith.SelectOp(inside, extent, zero)) for extent in extents]
     unit = array.unit_dim
     return replace(
         array,

@@ -174,8 +174,7 @@ class _Join:
 
     def finish(self, condition: Scalar) -> None:
         """Add the ``scf.if``, and pass its results to their users."""
-        pairs = (self.one, self.from_one), (self.other, self.from_other)
-        for path, values in pairs:
+        for path, values in (self.one, self.from_one), (self.other, self.from_other):
             with self.ctx.appending(path.block):
                 self.ctx.add(scf.YieldOp(*values))
         types = [value.type for value in self.from_one]

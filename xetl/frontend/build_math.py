@@ -131,8 +131,7 @@ def _hypot(ctx: Context, x: SSAValue, y: SSAValue) -> Operation:
     ratio = ctx.emit(arith.SelectOp(is_equal, one, ratio))
     root = ctx.emit(math.SqrtOp(ctx.emit(math.FmaOp(ratio, ratio, one))))
     is_infinite = ctx.emit(arith.CmpfOp("oeq", large, infinite))
-    scaled = ctx.emit(arith.MulfOp(large, root))
-    return arith.SelectOp(is_infinite, infinite, scaled)
+    return arith.SelectOp(is_infinite, infinite, ctx.emit(arith.MulfOp(large, root)))
 
 
 _BITS: dict[str, Maker] = {
@@ -187,8 +186,7 @@ def _abs(call: Call) -> Value:
 
 @builds("minimum", "maximum")
 def _extremum(call: Call) -> Value:
-    nan_wins = call.flag("propagate_nan")
-    op = extremum(call.name[:3], propagate_nan=nan_wins)
+    op = extremum(call.name[:3], propagate_nan=call.flag("propagate_nan"))
     return arithmetic.binary(call.ctx, op, call.args["a"], call.args["b"])
 
 
@@ -254,9 +252,8 @@ def _branches(ctx: Context, condition: Value, a: Arg, b: Arg) -> tuple[Vector, V
     dtype = f32 if "float" in kinds else i1 if kinds == {"bool"} else i32
     dtype = casts.wide_of("float" if dtype == f32 else "int", a.value, b.value) or dtype
     shape = condition.shape
-    return casts.splat(ctx, a.value, shape, dtype), casts.splat(
-        ctx, b.value, shape, dtype
-    )
+    left, right = (casts.splat(ctx, arg.value, shape, dtype) for arg in (a, b))
+    return left, right
 
 
 def _joined_shape(call: Call, condition: Value, chosen: Vector) -> tuple[int, ...]:

@@ -69,8 +69,7 @@ def _hints(call: Call) -> tuple[str | None, str | None]:
 @builds("store_tile")
 def _store_tile(call: Call) -> None:
     tile = call.tile("tile", scattered=False)
-    value = _fitting(call, tile)
-    call.ctx.add(xetile.StoreTileOp(value.ssa, tile.ssa))
+    call.ctx.add(xetile.StoreTileOp(_fitting(call, tile).ssa, tile.ssa))
 
 
 def _fitting(call: Call, tile: types.Tile, name: str = "value") -> types.Vector:
@@ -202,9 +201,9 @@ def _atomic_rmw_tile(call: Call) -> types.Vector:
         problem = f"there is no atomic `{kind}` of {tile.dtype}"
         help_ = f"atomics exist for {', '.join(_ATOMIC)}, and `add` for f16 and bf16"
         raise call.error("X0312", problem, "tile", help=help_)
-    combining = (
-        "assign" if kind == "xchg" else combining_kind(call, tile.dtype, more=("xchg",))
-    )
+    combining = "assign"
+    if kind != "xchg":
+        combining = combining_kind(call, tile.dtype, more=("xchg",))
     mask = None if call.value("mask") is None else _mask(call, tile).ssa
     op = xetile.AtomicRmwTileOp(value.ssa, tile.ssa, mask, kind=combining)
     old = _ordered(call, tile, lambda: call.ctx.emit(op))

@@ -72,9 +72,8 @@ def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
     """Check both operands; return the shape and the dtype of the product."""
     for name, operand in (("a", a), ("b", b)):
         if len(operand.shape) == 1:
-            problem = (
-                f"`{call.name}` multiplies matrices, not {show_shape(operand.shape)}"
-            )
+            found = show_shape(operand.shape)
+            problem = f"`{call.name}` multiplies matrices, not {found}"
             help_ = "make it a matrix with `v[None, :]` or `v[:, None]`"
             raise call.unfit("X0210", problem, name, help_)
     if len(a.shape) != len(b.shape):

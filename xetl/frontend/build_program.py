@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import gpu, vector
-from xetl.errors import ControlFlowError
+from xetl.errors import CompileError
 from xetl.frontend import arithmetic, types
 from xetl.frontend.arguments import Arg, Call, Given, builds, check_readable, wrong_kind
 from xetl.frontend.arrays import as_memref
@@ -123,11 +123,7 @@ def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
 
 
 def add_stop(ctx: Context, *, step: bool = False) -> None:
-    """Let a debugger stop here, with the visible variables.
-
-    Args:
-        step: whether only a debugger that steps stops here.
-    """
+    """Let a debugger stop here, if ``step`` only one that steps: it sees variables."""
     names: list[str] = []
     values: list[SSAValue] = []
     unsigned: list[int] = []
@@ -143,8 +139,7 @@ def add_stop(ctx: Context, *, step: bool = False) -> None:
         names.append(name)
         values.append(ssa)
     marked = UnitAttr() if step else None
-    stop = xetile.BreakpointOp(values, names=names, unsigned=unsigned, step=marked)
-    ctx.add(stop)
+    ctx.add(xetile.BreakpointOp(values, names=names, unsigned=unsigned, step=marked))
 
 
 def _visible(scope: types.Scope) -> Mapping[str, types.Value]:
@@ -285,14 +280,12 @@ def _multiple_of(call: Call) -> types.Value:
     return arithmetic.binary(call.ctx, MUL, count, number)
 
 
-def _fails_always(call: Call) -> ControlFlowError:
+def _fails_always(call: Call) -> CompileError:
     message = call.value("msg")
     shown = "" if message is None else types.describe(message)
     if isinstance(message, str):
         shown = message
-    error = call.error("X0607", f"assertion failed: {shown}".rstrip(": "), "cond")
-    assert isinstance(error, ControlFlowError)
-    return error
+    return call.error("X0607", f"assertion failed: {shown}".rstrip(": "), "cond")
 
 
 def _source(call: Call) -> str:
@@ -309,8 +302,7 @@ def _all(ctx: Context, arg: Arg) -> SSAValue:
     value = arg.value
     if isinstance(value, types.Vector) and value.dtype.is_bool:
         every = xetile.TileReduceOp(value.ssa, "and", [0, 1])
-        held = types.Vector(ctx.emit(every), (1, 1), value.dtype)
-        return extract(ctx, held).ssa
+        return extract(ctx, types.Vector(ctx.emit(every), (1, 1), value.dtype)).ssa
     return runtime(ctx, arithmetic.truth(ctx, arg)).ssa
 
 

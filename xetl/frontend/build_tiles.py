@@ -65,8 +65,7 @@ def _check_subgroups(call: Call, name: str, wg: WgMap) -> None:
     ctx, found = call.ctx, wg.sg_layout[0] * wg.sg_layout[1]
     first = ctx.first_map
     if first is None:
-        line = ctx.frame.span(call.node)[0]
-        ctx.first_map = FirstMap(found, line, repr(wg))
+        ctx.first_map = FirstMap(found, ctx.frame.span(call.node)[0], repr(wg))
     elif first.subgroups != found:
         raise call.error(
             "X0505",
@@ -114,10 +113,8 @@ def inner_blocks(call: Call, shape: types.Shape) -> types.Shape:
 def _tile_pack(call: Call) -> types.Vector:
     value = call.vector("v")
     blocks = inner_blocks(call, value.shape)
-    op = xetile.TilePackOp(value.ssa, blocks)
-    return types.Vector(
-        call.ctx.emit(op), types.packed(value.shape, blocks), value.dtype
-    )
+    packed = call.ctx.emit(xetile.TilePackOp(value.ssa, blocks))
+    return types.Vector(packed, types.packed(value.shape, blocks), value.dtype)
 
 
 @builds("tile_unpack")
@@ -156,9 +153,8 @@ def _init_tile(call: Call) -> types.Tile:
         memory_space=space,
         inner_blocks=blocks or (),
     )
-    type_ = xetile.TileType(
-        types.matrix_shape(shape), types.element_type(dtype), encoding
-    )
+    element = types.element_type(dtype)
+    type_ = xetile.TileType(types.matrix_shape(shape), element, encoding)
     op = xetile.InitTileOp(base.source, offsets, type_, base.sizes, base.strides)
     origin = _origin(call, shape)
     return types.Tile(call.ctx.emit(op), shape, dtype, origin=origin, blocks=blocks)
@@ -183,11 +179,9 @@ def _block_base(call: Call) -> tuple[Base, types.Value, int]:
         raise call.wrong_kind("base", "an array")
     if value.rank not in (1, 2):
         problem = f"`{value.name}` has rank {value.rank}: a tile lies in a matrix"
-        help_ = (
-            f"select a matrix first: {value.name}[i]"
-            if value.rank > 2
-            else "pass an array of rank 1 or 2"
-        )
+        help_ = "pass an array of rank 1 or 2"
+        if value.rank > 2:
+            help_ = f"select a matrix first: {value.name}[i]"
         raise call.error("X0206", problem, "base", help=help_)
     rank = len(_listed(call.value("offsets")))
     if rank < value.rank:
@@ -198,9 +192,8 @@ def _block_base(call: Call) -> tuple[Base, types.Value, int]:
 def _address_base(call: Call) -> Base:
     sizes = _extents(call, "base_shape")
     strides = _extents(call, "base_strides")
-    address = call.ctx.emit(
-        arith.IndexCastOp(to_int(call.ctx, call.value("base")), types.I64)
-    )
+    number = to_int(call.ctx, call.value("base"))
+    address = call.ctx.emit(arith.IndexCastOp(number, types.I64))
     unit = 0 if strides[0] == 1 and strides[1] != 1 else 1
     if isinstance(strides[unit], int) and strides[unit] != 1:
         problem = "a tile at an address needs a stride of 1"
@@ -212,9 +205,8 @@ def _extents(call: Call, name: str) -> tuple[types.Extent, ...]:
     values = _listed(call.value(name))
     if len(values) != 2:
         problem = f"a tile at an address needs `{name}` of two ints"
-        raise call.error(
-            "X0204", problem, name if call.value(name) is not None else None
-        )
+        at = None if call.value(name) is None else name
+        raise call.error("X0204", problem, at)
     return tuple(_extent(call, value, name, n) for n, value in enumerate(values))
 
 
@@ -322,8 +314,7 @@ def _update_tile_offset(call: Call) -> types.Tile:
             )
             raise call.unfit("X0208", problem, "offsets")
         gathers.check_indices(call.ctx, [call.args["offsets"]])
-        positions = as_indices(call.ctx, step)
-        op = xetile.UpdateTileOffsetOp(tile.ssa, indices=positions)
+        op = xetile.UpdateTileOffsetOp(tile.ssa, indices=as_indices(call.ctx, step))
         moved = call.ctx.emit(op)
     elif isinstance(call.value("offsets"), types.Vector):
         what, given = "`offsets` of a plain tile", call.args["offsets"]

@@ -144,8 +144,7 @@ def _reshape(call: Call) -> Vector | Array:
             help="ranks are 1 and 2, and the number of elements stays;"
             " one extent may be -1: what is left",
         )
-    result = casts.shape_cast(call.ctx, value, shape)
-    return _with_map(call, result)
+    return _with_map(call, casts.shape_cast(call.ctx, value, shape))
 
 
 def _given_sizes(call: Call) -> list[Arg]:
@@ -249,9 +248,7 @@ def kind_of(call: Call, kind: str, dtype: DType, *, nan_wins: bool = True) -> st
     Raises:
         TileTypeError: the kind is not defined on the dtype.
     """
-    if (kind in _BITWISE and dtype.is_float) or (
-        kind not in _BITWISE and dtype.is_bool
-    ):
+    if dtype.is_float if kind in _BITWISE else dtype.is_bool:
         advice = "convert it first: `.to(xetile.i32)`"
         raise call.error("X0304", f"`{kind}` of {dtype} has no meaning", help=advice)
     if kind not in ("max", "min"):
@@ -324,11 +321,9 @@ def _finish(call: Call, reduced: Vector, dims: list[int]) -> Value:
     if call.flag("keepdims"):
         return reduced
     shape = tuple(e for d, e in enumerate(reduced.shape) if d not in dims)
-    return (
-        casts.shape_cast(call.ctx, reduced, shape)
-        if shape
-        else casts.extract(call.ctx, reduced)
-    )
+    if not shape:
+        return casts.extract(call.ctx, reduced)
+    return casts.shape_cast(call.ctx, reduced, shape)
 
 
 @builds("argmax", "argmin")

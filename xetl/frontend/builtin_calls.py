@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xetl.dialects.upstream import math
+from xetl.errors import CompileError
 from xetl.frontend import arithmetic, operators, types
 from xetl.frontend.arguments import Arg, Given, check_readable, wrong_kind
 from xetl.frontend.casts import absolute, to_float, to_int, whole
@@ -26,8 +27,14 @@ def _check_count(ctx: Context, name: str, given: Given, most: int | None) -> Non
     if not count or (most is not None and count > most):
         many = "1 or more" if most is None else f"1 to {most}"
         wanted = "1 argument" if most == 1 else f"{many} arguments"
-        problem = f"`{name}` takes {wanted}, not {count}"
-        raise ctx.error("X0105", problem)
+        raise ctx.error("X0105", f"`{name}` takes {wanted}, not {count}")
+
+
+def _of_a_vector(
+    ctx: Context, name: str, wanted: str, arg: Arg, help_: str
+) -> CompileError:
+    problem = f"`{name}` of Python takes {wanted}, not {types.describe(arg.value)}"
+    return ctx.error("X0303", problem, arg.node, help=help_)
 
 
 def _range(ctx: Context, given: Given, node: ast.Call) -> types.Value:
@@ -57,11 +64,8 @@ def _extremum(op: operators.Binary, name: str) -> BuiltinHandler:
         if items is not None:
             args = [Arg(item, args[0].node) for item in items]
         if len(args) == 1 and isinstance(args[0].value, types.Vector):
-            problem = (
-                f"`{name}` of Python takes numbers, not {types.describe(args[0].value)}"
-            )
             help_ = f"use xetile.{name}(v, axis) or v.{name}(axis)"
-            raise ctx.error("X0303", problem, args[0].node, help=help_)
+            raise _of_a_vector(ctx, name, "numbers", args[0], help_)
         _check_count(ctx, name, Given(args, {}), None)
         result = args[0]
         for arg in args[1:]:
@@ -77,11 +81,8 @@ def _pairwise(
     for arg in (one, other):
         if not types.is_scalar(arg.value):
             if isinstance(arg.value, types.Vector):
-                problem = (
-                    f"`{name}` of Python takes numbers, not {types.describe(arg.value)}"
-                )
                 help_ = f"use xetile.{op.symbol}"
-                raise ctx.error("X0303", problem, arg.node, help=help_)
+                raise _of_a_vector(ctx, name, "numbers", arg, help_)
             raise wrong_kind(ctx, f"an argument of `{name}`", "a number", arg)
     return arithmetic.binary(ctx, op, one, other)
 
@@ -162,11 +163,8 @@ def _folded(op: operators.Binary, name: str, start: types.Value) -> BuiltinHandl
         _check_count(ctx, name, given, 1)
         arg = given.positional[0]
         if isinstance(arg.value, types.Vector):
-            problem = (
-                f"`{name}` of Python takes a tuple, not {types.describe(arg.value)}"
-            )
             help_ = f"use xetile.{name}(v, axis)"
-            raise ctx.error("X0303", problem, arg.node, help=help_)
+            raise _of_a_vector(ctx, name, "a tuple", arg, help_)
         result = Arg(start, node)
         for item in _sequence(ctx, name, arg):
             part = Arg(item, arg.node)
@@ -185,8 +183,7 @@ def _round(ctx: Context, given: Given, node: ast.Call) -> types.Value:
     _check_count(ctx, "round", given, 1)
     arg = given.positional[0]
     if not isinstance(arg.value, types.Scalar):
-        problem = f"`round` of Python takes numbers, not {types.describe(arg.value)}"
-        raise ctx.error("X0303", problem, arg.node, help="use xetile.round")
+        raise _of_a_vector(ctx, "round", "numbers", arg, "use xetile.round")
     if arg.value.kind != "float":
         return types.Scalar(to_int(ctx, arg.value), "int")
     whole = ctx.emit(math.RoundevenOp(arg.value.ssa))

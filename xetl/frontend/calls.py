@@ -67,8 +67,7 @@ def inline_operation(
     body = body_of(operation)
     assert body is not None
     source = find_source(body)
-    names = {**vars(builtins), **body.__globals__}
-    scope = types.Scope(names)
+    scope = types.Scope({**vars(builtins), **body.__globals__})
     shared = ctx.slm_bytes
     value = _run_in(ctx, source.node, source.file, scope, args, node, hidden=True)
     is_users = not ctx.frame.hidden
@@ -204,8 +203,7 @@ PURE: tuple[Callable[..., Any], ...] = (wg_map, sg_map, xe_map)
 
 @expression(ast.Call)
 def _call(ctx: Context, node: ast.Call) -> types.Value:
-    callee = ctx.evaluate(node.func)
-    return call_value(ctx, callee, evaluate_arguments(ctx, node), node)
+    return call_value(ctx, ctx.evaluate(node.func), evaluate_arguments(ctx, node), node)
 
 
 def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
@@ -221,8 +219,7 @@ def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
             problem = "`**` arguments are not part of the kernel language"
             help_ = "write the arguments one by one"
             raise ctx.error("X0402", problem, keyword.value, help=help_)
-        value = ctx.evaluate(keyword.value)
-        given.keywords[keyword.arg] = Arg(value, keyword)
+        given.keywords[keyword.arg] = Arg(ctx.evaluate(keyword.value), keyword)
     return given
 
 
@@ -253,8 +250,7 @@ def call_value(
 
 def _of_dtype(ctx: Context, dtype: DType, given: Given, node: ast.Call) -> types.Value:
     """Compile ``u32(3)``: convert a number or, as ``.to`` does, a vector."""
-    names = [Parameter("value")]
-    bound, _ = bind_arguments(ctx, dtype.name, names, given, node)
+    bound, _ = bind_arguments(ctx, dtype.name, [Parameter("value")], given, node)
     value = bound["value"].value
     if isinstance(value, types.Vector):
         return convert(ctx, value, dtype)
@@ -294,8 +290,7 @@ def call_operation(
     node: ast.Call,
 ) -> types.Value:
     """Compile a call of an operation of the language."""
-    parameters = parameters_of(declaration)
-    args, rest = bind_arguments(ctx, name, parameters, given, node)
+    args, rest = bind_arguments(ctx, name, parameters_of(declaration), given, node)
     if body_of(declaration) is not None:
         if not ctx.frame.hidden:
             _check_declared(ctx, name, declaration, args)
@@ -330,8 +325,7 @@ def _call_method(
     name = method.name
     if operation_name(declaration) is not None:
         return call_operation(ctx, name, declaration, receiver, node)
-    parameters = parameters_of(declaration)
-    args, rest = bind_arguments(ctx, name, parameters, receiver, node)
+    args, rest = bind_arguments(ctx, name, parameters_of(declaration), receiver, node)
     args["v"] = args.pop("self")
     handler = OPERATIONS.get(f".{name}") or _builder(ctx, name, node)
     return handler(Call(ctx, name, node, args, rest))
@@ -347,12 +341,10 @@ def _builder(ctx: Context, name: str, node: ast.Call) -> OperationHandler:
 
 
 def _is_pure(callee: types.Value) -> bool:
-    module: object = getattr(callee, "__module__", None)
     if isinstance(callee, type) and issubclass(callee, np.generic):
         return True
-    return callee in PURE or (
-        isinstance(callee, BuiltinFunctionType) and module == math.__name__
-    )
+    is_builtin = isinstance(callee, BuiltinFunctionType)
+    return callee in PURE or (is_builtin and callee.__module__ == math.__name__)
 
 
 def _call_pure(
@@ -367,22 +359,18 @@ def _call_pure(
         if not types.is_constant(arg.value):
             raise _host_function(ctx, callee, node)
         check_readable(ctx, arg)
-    check_call(ctx, callee, [arg.value for arg in given.positional])
+    values = [arg.value for arg in given.positional]
+    keywords = {name: arg.value for name, arg in given.keywords.items()}
+    check_call(ctx, callee, values)
     try:
-        return plain(
-            callee(
-                *(arg.value for arg in given.positional),
-                **{name: arg.value for name, arg in given.keywords.items()},
-            )
-        )
+        return plain(callee(*values, **keywords))
     except CompileError as error:
         raise ctx.locate_error(error, node) from None
     except XetlError:
         raise
     except Exception as problem:
-        raise ctx.error(
-            "X0307", f"`{callee.__name__}` failed: {problem}", node
-        ) from None
+        text = f"`{callee.__name__}` failed: {problem}"
+        raise ctx.error("X0307", text, node) from None
 
 
 _OF_NUMBERS = {"fabs": "abs"}

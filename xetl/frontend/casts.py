@@ -125,8 +125,7 @@ def to_element(ctx: Context, value: Value, dtype: DType) -> SSAValue:
     """Convert a compile-time or run-time number to an element of ``dtype``."""
     target = element_type(dtype)
     if not isinstance(value, Scalar):
-        attribute = constant(value, dtype, target)
-        return ctx.emit(arith.ConstantOp(attribute, target))
+        return ctx.emit(arith.ConstantOp(constant(value, dtype, target), target))
     if dtype.is_float:
         wide = to_float(ctx, value)
         return wide if target == F64 else ctx.emit(arith.TruncfOp(wide, target))

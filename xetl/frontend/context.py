@@ -210,8 +210,7 @@ class Context:
         **parts: Unpack[Parts],
     ) -> CompileError:
         """Return an error at ``node``, or at the current line, to be raised."""
-        error = COMPILE_ERRORS[code[:3]](message, code, **parts)
-        return self.locate_error(error, node)
+        return self.locate_error(COMPILE_ERRORS[code[:3]](message, code, **parts), node)
 
     def locate_error(self, error: ErrorT, node: ast.AST | None = None) -> ErrorT:
         """Set the place of ``error`` to ``node``, with the calls that lead there."""
@@ -233,8 +232,7 @@ def _callers(frame: Frame) -> Iterator[CallFrame]:
         caller = frame.parent
         line, column, length = caller.span(frame.call)
         text = caller.source.text(line)
-        path = caller.source.path
-        yield CallFrame(path, line, column, length, caller.function, text)
+        yield CallFrame(caller.source.path, line, column, length, caller.function, text)
         frame = caller
 
 

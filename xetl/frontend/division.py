@@ -121,8 +121,7 @@ class _Division:
         by_zero = self.equals(right, 0)
         guarded = emit(arith.SelectOp(by_zero, one, right))
         if self.dtype.kind == "u":
-            result = self._safely(left, guarded)
-            return emit(arith.SelectOp(by_zero, zero, result))
+            return emit(arith.SelectOp(by_zero, zero, self._safely(left, guarded)))
         by_minus_one = self.equals(right, -1)
         guarded = emit(arith.SelectOp(by_minus_one, one, guarded))
         result = self._safely(left, guarded)
@@ -184,5 +183,4 @@ def divide_scalars(ctx: Context, op: Binary, left: Value, right: Value) -> Scala
     wide = wide_of(kind, left, right)
     one, other = number(ctx, left), number(ctx, right)
     dtype = f64 if is_float else u64 if wide == u64 else index
-    result = _Division(ctx, op, (), dtype).of(one, other, constant)
-    return Scalar(result, kind, wide)
+    return Scalar(_Division(ctx, op, (), dtype).of(one, other, constant), kind, wide)

@@ -130,8 +130,7 @@ def binary_operation(
     """Compile ``left op right``; ``@`` is tile_mma."""
     right = argument(ctx, right_node)
     if isinstance(op, ast.MatMult):
-        call = Call(ctx, "@", ctx.node, {"a": left, "b": right})
-        return OPERATIONS["matmul"](call)
+        return OPERATIONS["matmul"](Call(ctx, "@", ctx.node, {"a": left, "b": right}))
     return arithmetic.binary(ctx, BINARY[type(op)], left, right)
 
 

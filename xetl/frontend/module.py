@@ -184,8 +184,7 @@ def _check_returns(ctx: Context) -> None:
 
 def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:
     """Refuse a signature that does not name every parameter of the function."""
-    source = find_source(function)
-    for parameter in parameters_of_node(ctx, source.node, {}):
+    for parameter in parameters_of_node(ctx, find_source(function).node, {}):
         if parameter.name not in ctx.scope.bindings:
             problem = f"`{function.__name__}` misses its argument `{parameter.name}`"
             raise ctx.error("X0105", problem)

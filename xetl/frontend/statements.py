@@ -189,8 +189,7 @@ def _guarded(ctx: Context, bounds: types.Range) -> tuple[SSAValue, SSAValue, SSA
     step = to_int(ctx, bounds.step)
     compared = arith.CmpiOp("sgt", step, index_constant(ctx, 0))
     compared.attributes["xetile.step"] = UnitAttr()  # `interpret` reports it
-    positive = ctx.emit(compared)
-    stop = ctx.emit(arith.SelectOp(positive, stop, start))
+    stop = ctx.emit(arith.SelectOp(ctx.emit(compared), stop, start))
     step = ctx.emit(arith.MaxsiOp(step, index_constant(ctx, 1)))
     return start, stop, step
 

@@ -178,8 +178,7 @@ class _WhileLoop(ABC):
     def _bind_fresh(self, values: Values) -> None:
         rest = iter(values)
         for name, binding in self.fresh.items():
-            value = from_ssa(binding.value, rest)
-            self.ctx.scope.bind(name, value, binding.node)
+            self.ctx.scope.bind(name, from_ssa(binding.value, rest), binding.node)
 
     def carry_returned(self) -> None:
         """Make the value of a ``return`` in the body a result of the loop.
@@ -261,8 +260,7 @@ class _LeftRange(_WhileLoop):
 
     def enter(self, own: Values) -> None:
         """Set the user's counter."""
-        value = self.counter.value(self.ctx, own[0])
-        assign(self.ctx, self.target, value, self.node)
+        assign(self.ctx, self.target, self.counter.value(self.ctx, own[0]), self.node)
 
     def advance(self, own: Values) -> list[SSAValue]:
         """Return the next value of the counter."""
