@@ -70,8 +70,7 @@ class Run:
     def begin_turn(self, subgroup: int) -> None:
         """Begin a turn of a subgroup; the one before has ended, or waits."""
         now = len(self._turns) * _SITES
-        number = subgroup if self.several else None
-        self._turns.append((self._position, number))
+        self._turns.append((self._position, subgroup if self.several else None))
         known = self._order.known(subgroup) if self._named else None
         self._clock = self._clock._replace(turn=now, subgroup=subgroup, known=known)
 

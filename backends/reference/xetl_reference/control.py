@@ -176,8 +176,7 @@ def _call(plan: Plan, op: Any) -> Step:
 
     def run(frame: Frame) -> None:
         if not callees:  # plan callees at their first call: they may be recursive
-            body = plan.functions[name].body
-            callees.append(Plan(body, plan.table, plan.functions))
+            callees.append(Plan(plan.functions[name].body, plan.table, plan.functions))
         callee = callees[0]
         inner = callee.frame([frame[slot] for slot in arguments])
         inner[BLOCK_ID:RESERVED] = frame[BLOCK_ID:RESERVED]

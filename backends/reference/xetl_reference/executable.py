@@ -16,7 +16,7 @@ from xetl.runtime.trace import TileAccess, TileTrace, current_trace
 from xetl_reference.checks import Guard, Run
 from xetl_reference.findings import line_of
 from xetl_reference.interpreter import TABLE, Interpreter, subgroups_of
-from xetl_reference.memory import Memory, View, at_address
+from xetl_reference.memory import Memory, View, argument_view
 from xetl_reference.plan import BLOCK_ID, Frame, Plan, Step
 from xetl_reference.plan import Guard as StepGuard
 from xetl_reference.tiles import Tile
@@ -92,8 +92,7 @@ class ReferenceExecutable(Executable):
         interpreter, guard = self._with_guard(frozenset(checks))
         values = self._values(args)
         copies, written = self._copies(values)
-        several = subgroups_of(interpreter.function) != (1, 1, 1)
-        run = Run(guard, several)
+        run = Run(guard, subgroups_of(interpreter.function) != (1, 1, 1))
         watch(run, interpreter.function, copies, written)
         self._traced(interpreter, copies, guard).run(grid, copies, checks=run)
         for index in self.stored:
@@ -150,8 +149,7 @@ def watch(
     run: Run, function: Any, arguments: Sequence[Any], written: Collection[Memory]
 ) -> None:
     """Register the array arguments of a kernel with the checks of a run."""
-    names = _names(function, len(arguments))
-    for name, value in zip(names, arguments):
+    for name, value in zip(_names(function, len(arguments)), arguments):
         if isinstance(value, View):
             run.watch_argument(name, value, value.memory in written)
 
@@ -176,6 +174,6 @@ def _value(argument: Argument, type_: Attribute) -> Any:
         return as_scalar(argument, dtype)
     if not isinstance(type_, MemRefType):
         raise InternalError(f"an array was given for {type_}")
-    address, shape, strides = argument.address, argument.shape, argument.strides
-    memory = at_address(address, dtype, 0, shape, strides, argument.readonly)
-    return View(memory, dtype, 0, shape, strides)
+    return argument_view(
+        argument.address, dtype, argument.shape, argument.strides, argument.readonly
+    )

@@ -134,8 +134,7 @@ def at_address(
     if low == high:
         return Memory(np.empty(0, np.uint8))
     first = address + (offset + low) * size
-    data = np.asarray(_Bytes(first, (high - low) * size, readonly))
-    return Memory(data, -low * size)
+    return Memory(np.asarray(_Bytes(first, (high - low) * size, readonly)), -low * size)
 
 
 class View(NamedTuple):
@@ -170,6 +169,18 @@ class View(NamedTuple):
     def whole(self) -> Array:
         """Return all elements as a view of the memory."""
         return self.memory.window(self.dtype, self.offset, self.sizes, self.strides)
+
+
+def argument_view(
+    address: int,
+    dtype: DType,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    readonly: bool,
+) -> View:
+    """Return the view of an array argument. The owner must outlive it."""
+    memory = at_address(address, dtype, 0, shape, strides, readonly)
+    return View(memory, dtype, 0, tuple(shape), tuple(strides))
 
 
 _UNINITIALISED = 0xFF

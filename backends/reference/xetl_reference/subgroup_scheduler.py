@@ -127,8 +127,7 @@ class SubgroupScheduler:
     def _meet(self) -> None:
         """Open the barrier if all subgroups wait at it; otherwise set the error."""
         standing = {number: each.op for number, each in self._waiting.items()}
-        ops = set(standing.values())
-        (op, *others) = ops
+        (op, *others) = set(standing.values())
         if others or op.name != "gpu.barrier" or len(standing) < len(self._turns):
             ended = sorted(set(range(len(self._turns))) - standing.keys())
             self._failure = stuck(standing, ended, self._program)

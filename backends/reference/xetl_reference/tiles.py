@@ -208,8 +208,7 @@ def _store_tile(op: Any) -> values.Binary:
 
 
 def _load_gather(op: Any) -> values.Function:
-    type_ = op.tile.type
-    dtype = values.dtype_of(type_)
+    dtype = values.dtype_of(op.tile.type)
     padding = values.padding_value(op.padding, dtype)
 
     def run(tile: ScatteredTile, mask: values.Array) -> values.Array:

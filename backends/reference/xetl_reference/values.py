@@ -128,8 +128,7 @@ def on_arrays(op: Operation, function: Unary | Binary | Function) -> Function:
     dtypes = [dtype_of(operand.type) for operand in op.operands]
 
     def scalar(*values: Any) -> Any:
-        arrays = map(np.asarray, values, dtypes)
-        return unbox(function(*arrays))
+        return unbox(function(*map(np.asarray, values, dtypes)))
 
     return scalar
 
@@ -171,6 +170,5 @@ def constant_value(attribute: Attribute, type_: Attribute) -> Any:
 def padding_value(attribute: Attribute | None, dtype: DType) -> Any:
     """Return the padding of a load as an element; zero by default."""
     if isinstance(attribute, builtin.IntegerAttr | builtin.FloatAttr):
-        number = attribute.value.data
-        return np.asarray(number).astype(dtype)[()]
+        return np.asarray(attribute.value.data).astype(dtype)[()]
     return np.zeros((), dtype)[()]
