@@ -190,8 +190,7 @@ def _alloc(em: KernelEmitter, op: memref_ops.AllocOp) -> None:
 def _alloca(em: KernelEmitter, op: memref_ops.AllocaOp) -> None:
     """Take the next lines of this thread's scratch."""
     type_ = memref_type(op.results[0])
-    offset = constant(em.scratch_used)
-    address = em.builder.gep(em.scratch, [offset], source_etype=I8)
+    address = em.builder.gep(em.scratch, [constant(em.scratch_used)], source_etype=I8)
     em.scratch_used += lines(static_bytes(type_))
     em.set(op.results[0], strided_at(address, type_))
 

@@ -91,5 +91,4 @@ def _write_vector(
         loaded = b.load(address, typ=stored)
         place = b.add(b.mul(row.index, cols), col.index)
         word = as_word(em, loaded, element)
-        target = b.word_at(record, b.add(at, place))
-        b.store(word, target, align=8)
+        b.store(word, b.word_at(record, b.add(at, place)), align=8)

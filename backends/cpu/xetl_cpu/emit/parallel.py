@@ -169,8 +169,7 @@ def _deal(em: KernelEmitter, scratch: Value, trips: Value, threads: Value) -> No
 
 def _own(em: KernelEmitter, b: Builder, scratch: Value, thread: Value) -> Value:
     """Return the scratch of a thread; its first word is the next trip of its range."""
-    skip = b.mul(thread, _stride(em))
-    return b.gep(scratch, [skip], source_etype=I8)
+    return b.gep(scratch, [b.mul(thread, _stride(em))], source_etype=I8)
 
 
 def _fork(

@@ -183,8 +183,7 @@ class EntryCode:
     def __init__(
         self, module: Any, name: str, result: Any, params: Sequence[Any]
     ) -> None:
-        kind = ir.FunctionType(result, list(params))
-        self.function = ir.Function(module, kind, name)
+        self.function = ir.Function(module, ir.FunctionType(result, list(params)), name)
         self.builder = Builder(self.function.append_basic_block("entry"))
         self.args = [Word(self, each) for each in self.function.args]
         self.refused = self.function.append_basic_block("refused")
@@ -206,8 +205,8 @@ class EntryCode:
 
     def choose(self, condition: Word, one: Word | int, other: Word | int) -> Word:
         """Return one word or another."""
-        pair = bare(one), bare(other)
-        return Word(self, self.builder.select(condition.value, *pair))
+        chosen = self.builder.select(condition.value, bare(one), bare(other))
+        return Word(self, chosen)
 
     def when(self, condition: Word) -> AbstractContextManager[Any]:
         """Run code written inside if a condition holds."""

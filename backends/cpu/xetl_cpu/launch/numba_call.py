@@ -319,8 +319,7 @@ def _emit(
         memory = run(allocate, "aligned_alloc", pointer, [word(64), size])
         builder.store(word(-1), result)
         with builder.if_then(cgutils.is_not_null(builder, memory)):
-            start = builder.ptrtoint(memory, word)
-            builder.store(start, builder.gep(slots, [word(2)]))
+            builder.store(builder.ptrtoint(memory, word), builder.gep(slots, [word(2)]))
             builder.store(size, builder.gep(slots, [word(3)]))
             builder.store(run(*kernel, word, [slots]), result)
             run(address_of(libc.free), "free", ir.VoidType(), [memory])

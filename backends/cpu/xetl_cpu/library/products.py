@@ -64,8 +64,7 @@ def _run(addresses: Mapping[str, int], product: Product) -> str | None:
     places = [word for each in (a, b, c) for word in (ctypes.addressof(each), 0)]
     for configure in around[:1]:
         _configure(addresses, data_type, configure, state)
-    invoke = INVOKE_TYPE(addresses["xsmm_brgemm_invoke"])
-    invoke(data_type, kernel, *places, _BATCH)
+    INVOKE_TYPE(addresses["xsmm_brgemm_invoke"])(data_type, kernel, *places, _BATCH)
     for configure in around[1:]:
         _configure(addresses, data_type, configure, state)
     return c.raw.hex()

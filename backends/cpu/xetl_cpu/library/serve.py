@@ -60,8 +60,7 @@ def _find(mode: str) -> Library | str:
 def _open(mode: str) -> Library:
     if mode == RECORDING:
         # Imported late: it needs NumPy, which a launch need not have.
-        recording = import_whole("xetl_cpu.library.recording")
-        return recording.library()
+        return import_whole("xetl_cpu.library.recording").library()
     path = _system_shim() if mode == LIBXSMM else _shim(Path(mode))
     try:
         loaded = ctypes.CDLL(str(path))
@@ -82,8 +81,7 @@ def _system_shim() -> Path:
     """Return the shim over the system's libxsmm: installed with xetl, or built now."""
     if native.XSMM_SHIM.exists():
         return native.XSMM_SHIM
-    build = import_whole("xetl_cpu.library.native_build")
-    root = build.system_root()
+    root = import_whole("xetl_cpu.library.native_build").system_root()
     return native.XSMM_SHIM if root is None else _built_with(root)
 
 
@@ -113,5 +111,4 @@ def _root_of_libxsmm(path: Path) -> Path | None:
 
 def why_not_trusted(library: Library) -> str | None:
     """Return why a library must not be used, or None."""
-    trial = import_whole("xetl_cpu.library.validate_library")
-    return trial.why_not_trusted(library)
+    return import_whole("xetl_cpu.library.validate_library").why_not_trusted(library)

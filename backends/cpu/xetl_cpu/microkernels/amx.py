@@ -292,8 +292,7 @@ class _Strips:
         kernel.store(to, builder.select(stays, ldc, llvm.const(llvm.I64, blocking.nr)))
         stop = builder.minimum(builder.add(strip, blocking.mr), self.rows)
         stop = builder.select(stays, strip, stop)
-        known = [c, ldc, first, strip, stop, self.column, self.add, *self.output]
-        before.keep(known)
+        before.keep([c, ldc, first, strip, stop, self.column, self.add, *self.output])
 
 
 def _next_piece(

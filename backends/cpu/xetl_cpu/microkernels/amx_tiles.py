@@ -42,8 +42,7 @@ def emit_configure(builder: Builder) -> None:
         known.linkage, known.global_constant = "internal", True
         known.initializer = ir.Constant(known.value_type, bytearray(CONFIG))
         known.align = 64
-    config = builder.bitcast(known, PTR)
-    builder.intrinsic("llvm.x86.ldtilecfg", VOID, [config])
+    builder.intrinsic("llvm.x86.ldtilecfg", VOID, [builder.bitcast(known, PTR)])
 
 
 def emit_release(builder: Builder) -> None:

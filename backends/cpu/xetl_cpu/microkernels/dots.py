@@ -42,8 +42,8 @@ def emit_dots(module: Module, target: Target, blocking: Blocking) -> Function:
     strip = min(blocking.block_m, _ROWS)
     most = min(_COLUMNS, blocking.lanes, target.vector_registers // 2 // strip)
     columns = 1 << most.bit_length() - 1
-    tile = (strip, columns)
-    _Dots(builder, target, blocking, *function.args, tile=tile).add_all()
+    dots = _Dots(builder, target, blocking, *function.args, tile=(strip, columns))
+    dots.add_all()
     builder.ret_void()
     return function
 
@@ -146,8 +146,7 @@ class _Dots(Streamed):
             with builder.if_then(builder.icmp_signed(">", left, number)):
                 place = self.c_at(builder.add(row, number), column)
                 old = builder.load(place, typ=found.type, align=aligned)
-                new = arithmetic.add(builder, old, found)
-                builder.store(new, place, aligned)
+                builder.store(arithmetic.add(builder, old, found), place, aligned)
 
     def _words(self, place: Value, mask: Value | None) -> Value:
         """Load elements of A or B, in the form that the instruction takes."""

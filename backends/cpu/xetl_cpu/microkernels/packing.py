@@ -115,8 +115,7 @@ class _Square:
                 for row, place in zip(rows, self._places(rows), strict=True):
                     self.block.store(row, place)
             with no:
-                bounds = (self.group, group_stop, self.minor, minor_stop)
-                block.copy_elements(*bounds)
+                block.copy_elements(self.group, group_stop, self.minor, minor_stop)
 
     def _is_valid(self) -> Value:
         """Whether the square is inside of all four bounds; a group is one major."""
@@ -381,7 +380,7 @@ def _rows(
 
 
 def emit_block_copy(module: Module, target: Target, kind: CopyKind) -> Function:
-    """Get or create the copy; its arguments are ``block.PARAMS``.
+    """Get or create the copy; its arguments are ``copy_block.PARAMS``.
 
     Strides are in source elements and may be 0 or negative; ``ldd`` is in groups.  The
     stride that ``kind.unit`` names is 1, and is not tested.

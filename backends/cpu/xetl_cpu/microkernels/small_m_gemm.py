@@ -27,7 +27,7 @@ row of A are copied: rows a power of two apart share the sets of L1.
 from __future__ import annotations
 
 from xetl.records import record
-from xetl_cpu.llvm import I32, I64, Function, Module, Type, Value, begin, const, vector
+from xetl_cpu.llvm import I32, I64, Function, Module, Value, begin, const, vector
 from xetl_cpu.microkernels.blocking import LOW_ROWS, Blocking
 from xetl_cpu.microkernels.streaming import STREAMING_PARAMETERS, Streamed, Streams
 from xetl_cpu.targets import Target
@@ -54,8 +54,7 @@ def emit_skinny_gemm(module: Module, target: Target, blocking: Blocking) -> Func
     # Half of the registers hold the factors.
     fitting = target.vector_registers // 2 // blocking.block_m
     at_once = _AT_ONCE if fitting >= _AT_ONCE else _AT_ONCE // 2
-    kernel = _Skinny(builder, target, blocking, *function.args, at_once=at_once)
-    kernel.add_rows_of_b()
+    _Skinny(builder, target, blocking, *function.args, at_once=at_once).add_rows_of_b()
     builder.ret_void()
     return function
 
@@ -96,8 +95,7 @@ class _Skinny(Streamed):
                 at = builder.add(column.index, start)
                 self._add_columns(at, b_rows, factors, None)
         with builder.counted_loop(self.n, start=whole, step=lanes) as column:
-            left = builder.sub(self.n, column.index)
-            mask = builder.lane_mask(left, lanes)
+            mask = builder.lane_mask(builder.sub(self.n, column.index), lanes)
             self._add_columns(column.index, b_rows, factors, mask)
 
     def _add_columns(
@@ -130,10 +128,7 @@ _WORD = 4
 def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Function:
     """Get or create ``void(a, lda, rows, k, b, ldb, n, elements, c)``.
 
-    C[rows, n] += A[rows, k] @ B[k, n].  ``a`` and ``b`` hold ``blocking.dtype``; the
-    rows of both are contiguous, ``lda`` and ``ldb`` elements apart, and the matrix that
-    contains B has ``elements`` elements.  Nothing outside is read.  ``c`` is as for the
-    block GEMM; its columns past ``n`` may be overwritten.
+    As `emit_skinny_gemm`, but rows past ``rows`` stay as they are.
     """
     name = f"xetl_low_gemm_{target.name}_{blocking.arithmetic.name}_ld{blocking.ldc}"
     function, builder = begin(module, name, STREAMING_PARAMETERS)
@@ -206,8 +201,7 @@ class _Step:
         aligned = blocking.arithmetic.accumulator_bytes
         with builder.counted_loop(low.rows, name="row") as row:
             a = [builder.splat(word, lanes) for word in self._a_words(row.index)]
-            at = builder.mul(row.index, blocking.ldc)
-            c_row = builder.offset(low.c, total, at)
+            c_row = builder.offset(low.c, total, builder.mul(row.index, blocking.ldc))
             for number, start in enumerate(starts):
                 place = builder.offset(c_row, total, start)
                 sums = builder.load(place, typ=vector(total, lanes), align=aligned)
@@ -243,33 +237,20 @@ class _Step:
 
     def _copied(self, row: Value) -> Value:
         builder, word = self.low.builder, self.low.blocking.arithmetic.word
-        at = builder.mul(row, self.words)
-        return builder.offset(self.low.words, word, at)
+        return builder.offset(self.low.words, word, builder.mul(row, self.words))
 
     def _b_words(self, word: int, column: Value, mask: Value | None) -> Value:
         """Return a vector of columns of B: each lane is multiplied by a word of A."""
         blocking = self.low.blocking
         first = word * blocking.k_pack
         places = self.b.places(column)[first : first + self.elements]
-        rows = [self._b_row(place, mask) for place in places]
+        bits, lanes = self.low.bits, blocking.lanes
+        lane = blocking.arithmetic.word if blocking.k_pack == 1 else bits
+        rows = [self.low.load_bits(place, lanes, mask, lane) for place in places]
         if blocking.k_pack == 1:
             return rows[0]
-        builder, lanes = self.low.builder, blocking.lanes
+        builder = self.low.builder
         high = rows[1] if len(rows) > 1 else const(rows[0].type, 0)
         order = [lane for low in range(lanes) for lane in (low, lanes + low)]
         woven = builder.shuffle(rows[0], high, order)
         return builder.bitcast(woven, vector(I32, lanes))
-
-    def _b_row(self, place: Value, mask: Value | None) -> Value:
-        type_ = vector(self._lane, self.low.blocking.lanes)
-        if mask is not None:
-            return self.low.builder.masked_load(place, type_, mask)
-        return self.low.builder.load(
-            place, typ=type_, align=self.low.blocking.compute_bytes
-        )
-
-    @property
-    def _lane(self) -> Type:
-        """The type in which a lane of a row of B is loaded."""
-        blocking = self.low.blocking
-        return blocking.arithmetic.word if blocking.k_pack == 1 else self.low.bits

@@ -55,8 +55,7 @@ class Streamed:
 
     def rows_of_a(self, first: Value, count: int) -> list[Value]:
         """Return the starts of rows of A; rows past the last one repeat it."""
-        last = self.builder.sub(self.rows, 1)
-        rows = StripRows(self.builder, first, last, count)
+        rows = StripRows(self.builder, first, self.builder.sub(self.rows, 1), count)
         return rows.of(self.a, self.lda, self.bits)
 
     def c_at(self, row: Value, column: Value) -> Value:
@@ -65,9 +64,11 @@ class Streamed:
         at = builder.add(builder.mul(row, self.blocking.ldc), column)
         return builder.offset(self.c, self.total, at)
 
-    def load_bits(self, place: Value, count: int, mask: Value | None) -> Value:
-        """Load elements of A or B."""
-        type_ = vector(self.bits, count)
+    def load_bits(
+        self, place: Value, count: int, mask: Value | None, as_: Type | None = None
+    ) -> Value:
+        """Load elements of A or B; ``as_``: as this type of their size."""
+        type_ = vector(as_ or self.bits, count)
         if mask is not None:
             return self.builder.masked_load(place, type_, mask)
         return self.builder.load(place, typ=type_, align=self.bits.width // 8)

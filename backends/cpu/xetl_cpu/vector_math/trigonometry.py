@@ -109,8 +109,7 @@ def _reduce_f64(lanes: Lanes, x: Value) -> tuple[Value, Value]:
     quadrant = lanes.bits(shifted)
     before = builder.block
     with builder.if_then(any_lane(lanes, is_huge), likely=False):
-        huge = emit_reduce_huge(builder.module, lanes)
-        both = builder.call(huge, [x])
+        both = builder.call(emit_reduce_huge(builder.module, lanes), [x])
         huge_quadrant = builder.select(
             is_huge, builder.extract_value(both, 0), quadrant
         )
