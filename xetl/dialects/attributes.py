@@ -128,8 +128,7 @@ class WordAttr(ParametrizedAttribute):
         return cls(word)
 
     def print_parameters(self, printer: Printer) -> None:
-        text = f"<{self.word}>" if self.IS_IN_BRACKETS else self.word
-        printer.print_string(text)
+        printer.print_string(f"<{self.word}>" if self.IS_IN_BRACKETS else self.word)
 
     def verify(self) -> None:
         check(self.word in self.WORDS, self._problem_with(self.word))

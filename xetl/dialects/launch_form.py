@@ -59,8 +59,7 @@ def launch_form(
         return builtin.ModuleOp([clone])
     body = clone.body
     clone.detach_region(body)
-    inputs = list(function.function_type.inputs.data)
-    _attributions(body.block, len(inputs), function)
+    _attributions(body.block, len(function.function_type.inputs.data), function)
     for op in operations_in(body.block, func.ReturnOp):
         Rewriter.replace_op(op, gpu.ReturnOp())
     _strided_layouts(body)

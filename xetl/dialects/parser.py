@@ -393,8 +393,7 @@ def parse_module(
     Raises:
         ParseError: xDSL's; it has the position of the error in the text.
     """
-    parser = XetlParser(context or make_context(), text, filename)
-    return parser.parse_module()
+    return XetlParser(context or make_context(), text, filename).parse_module()
 
 
 # Generic form -------------------------------------------------------------------------

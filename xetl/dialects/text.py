@@ -82,8 +82,7 @@ def error_at(text: str, op: Operation, message: str, code: str) -> IRError:
     if place is None:
         return IRError(f"`{op.name}`: {message}", code=code)
     line, column = place
-    shown = f"`{op.name}`: {message}"
-    return text_error(text, line, column, shown, code, len(op.name))
+    return text_error(text, line, column, f"`{op.name}`: {message}", code, len(op.name))
 
 
 RUNS_ALL = "backend `reference` runs every operation"
@@ -174,8 +173,7 @@ def check_symbols(module: ModuleOp) -> None:
     Raises:
         LocatedVerifyException: a name is defined twice, or a call does not fit.
     """
-    tables = operations_in(module, ModuleOp, gpu.ModuleOp)
-    for holder in tables:
+    for holder in operations_in(module, ModuleOp, gpu.ModuleOp):
         table = _table(holder)
         for function in table.values():
             if isinstance(function, ModuleOp | gpu.ModuleOp):

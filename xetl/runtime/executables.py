@@ -466,8 +466,7 @@ def choose_target(backend: BackendBase, name: object = None) -> str:
     listed = ", ".join(f"`{each}`" for each in backend.targets)
     near = did_you_mean(str(wanted), backend.targets)
     problem = f"backend `{backend.name}` has no target `{wanted}`"
-    help_ = near or _of_others(backend, wanted, listed)
-    raise LaunchError(problem, "X0811", help_)
+    raise LaunchError(problem, "X0811", near or _of_others(backend, wanted, listed))
 
 
 def _of_others(backend: BackendBase, wanted: object, listed: str) -> str:

@@ -356,6 +356,5 @@ def kernel(
     if not callable(fn):
         problem = f"`kernel` was given {fn!r}, which is no function"
         help_ = "name the options: @xetile.kernel(grid=...)"
-        error = LaunchError(problem, "X0809", help_)
-        raise at_caller(error) from None
+        raise at_caller(LaunchError(problem, "X0809", help_)) from None
     return decorate(fn)

@@ -150,8 +150,7 @@ def shortcut_entry(
     """
     if place is None:
         return fast_entry(code.executable, values)
-    queued = cast("QueuedExecutable", code.executable)
-    fast = queued.fast_at(place, waits=bool(waits))
+    fast = cast("QueuedExecutable", code.executable).fast_at(place, waits=bool(waits))
     return None if fast is None else partial(_run_on_device, fast, stored)
 
 

@@ -191,8 +191,7 @@ def explain(
 
     def draw(said: Explanation, measures: bool) -> str:
         # Imported late: few explanations are looked at as pages.
-        pages = import_whole("xetl.tools.page")
-        return pages.explained(said, fn, signature, measures)
+        return import_whole("xetl.tools.page").explained(said, fn, signature, measures)
 
     where = fn.__name__, fn.__code__.co_filename, linecache.getline
     return replace(explained(*where, backend, target, artifact), draw=draw)

@@ -162,8 +162,7 @@ def _no_elements(tensor: object, name: str) -> LaunchError:
 
 
 def _check_kind(torch: Any, tensor: Any, name: str) -> None:
-    kind = tensor.device.type
-    if kind not in ("cpu", "xpu"):
+    if tensor.device.type not in ("cpu", "xpu"):
         problem = f"`{name}` is a tensor on device `{tensor.device}`, not on the CPU"
         raise LaunchError(problem, "X0813", f"pass `{name}.cpu()`")
     if tensor.layout is not torch.strided or tensor.is_nested:

@@ -419,6 +419,5 @@ class TextKernel(LaunchedKernel):
     def _shown(self, error: XetlError) -> XetlError:
         """Add the text's line to an error about an operation of the text."""
         if error.file == FILE and error.line is not None:
-            lines = self._text.split("\n")
-            error.source_line = lines[error.line - 1]
+            error.source_line = self._text.split("\n")[error.line - 1]
         return error

@@ -71,8 +71,7 @@ class TileTrace:
         if not 1 <= len(given) <= _DIMS or any(type(n) is not int for n in given):
             problem = f"`program=` is {program!r}, but must be up to three ints"
             help_ = "write xetl.TileTrace(program=(0, 0))"
-            error = LaunchError(problem, "X0817", help_)
-            raise at_caller(error) from None
+            raise at_caller(LaunchError(problem, "X0817", help_)) from None
         x, y, z = [*given, 0, 0][:_DIMS]
         self.program = (x, y, z)
         self.accesses: list[TileAccess] = []

@@ -125,8 +125,7 @@ def _broken(file: str, error: BaseException) -> click.ClickException:
     frames, name = error.__traceback__, Path(file).stem.rpartition(".")[2]
     while frames and Path(frames.tb_frame.f_code.co_filename).stem != name:
         frames = frames.tb_next
-    lines = traceback.format_exception(type(error), error, frames)
-    text = "".join(lines).rstrip()
+    text = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
     return click.ClickException(f"`{file}` cannot be imported:\n{text}")
 
 

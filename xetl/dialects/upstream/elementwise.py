@@ -50,8 +50,7 @@ class FlagsAttr(Data[frozenset[StrEnum]]):
                 return cls.FLAGS
             return (parser.parse_str_enum(cls.FLAGS),)
 
-        angle = parser.Delimiter.ANGLE
-        words = parser.parse_comma_separated_list(angle, parse_word)
+        words = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_word)
         return frozenset(chain.from_iterable(words))
 
     def print_parameter(self, printer: Printer) -> None:

@@ -216,8 +216,7 @@ class FuncOp(
         write(printer, " ")
         printer.print_symbol_name(self.sym_name.data)
         if self.body.blocks:
-            arguments = self.body.blocks[0].args
-            print_arguments(printer, arguments, self.arg_attrs)
+            print_arguments(printer, self.body.blocks[0].args, self.arg_attrs)
         else:
             write(printer, [*self.function_type.inputs.data])
         print_results(printer, self.function_type.outputs.data, self.res_attrs)

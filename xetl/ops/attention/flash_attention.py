@@ -125,8 +125,7 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     q, k, v, q_starts, k_starts, out = context.saved
     scale, window = context["softmax_scale"], context["window_size"]
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
-    heads = (x.transpose(0, 1).contiguous() for x in (grad, q, k, v, out))
-    g, a, b, c, y = heads
+    g, a, b, c, y = (x.transpose(0, 1).contiguous() for x in (grad, q, k, v, out))
     is_causal = context["causal"]
     sides = window_of("flash_attn_varlen_func", window, is_causal=is_causal)
     ends = [-1 if size is None else size for size in sides]

@@ -256,8 +256,7 @@ def _as_operator(
 
     def plain(values: list[Any]) -> Any:
         arguments = {p.name: v for p, v in zip(inputs, values[count:])}
-        results = values[count + len(inputs) : -1]
-        found = gradients(values[:count], arguments, results)
+        found = gradients(values[:count], arguments, values[count + len(inputs) : -1])
         made: list[Any] = []
         for i, new in zip(arrays, empty(values)):
             each = found.get(inputs[i].name)

@@ -131,8 +131,7 @@ def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
     declared, values = declared.as_operator(values)
     try:
         if torch._C._are_functorch_transforms_active() and values[-1] is None:
-            arguments = _with_dtypes(declared, values)
-            return torch_library.transformed(declared, arguments)
+            return torch_library.transformed(declared, _with_dtypes(declared, values))
         return traced(declared, values)
     except NotImplementedError:
         i = next(i for i in declared.arrays if type(values[i]) not in _PLAIN)

@@ -114,8 +114,7 @@ def by_weight(
     grid = (cdiv(kw * inner, tile[0]), cdiv(outer, tile[1]), groups * kh)
     constants = (groups, turns, sums_of(x.dtype), *tile, pixels)
     launch = Launch(convolution_by_weight, (view, seen, each_tap), (), grid, constants)
-    product = Step(launch, (windows, right, found))
-    return [*copies, product, *taps_last(found, made)]
+    return [*copies, Step(launch, (windows, right, found)), *taps_last(found, made)]
 
 
 def _tile_of(x: Operand, g: Geometry, channels: Pair) -> _Tile | None:

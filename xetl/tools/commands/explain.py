@@ -31,8 +31,7 @@ def page(code: str) -> str | None:
 
 def headline(code: str) -> str:
     """Return the meaning of a code in one line."""
-    text = page(code) or ""
-    return text.partition("\n")[0].partition(": ")[2]
+    return (page(code) or "").partition("\n")[0].partition(": ")[2]
 
 
 def _folder() -> Path:
