@@ -94,10 +94,7 @@ def are_merged(operands: Sequence[Operand], matrices: int) -> bool:
     """Whether heads with the same keys become the rows of one matrix.
 
     On a GPU they do not: a few programs leave most of its cores without work.
-
-    Args:
-        operands: query, key, value.
-        matrices: the number of matrices, which are programs if they have few rows.
+    ``matrices`` is the number of matrices, which are programs if they have few rows.
     """
     backend = choose_backend(values=[array_of(x) for x in operands])
     return matrices >= ENOUGH and backend.name != DEVICE_BACKEND

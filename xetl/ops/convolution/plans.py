@@ -360,10 +360,7 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     Products have the channels of the result in vectors. From two vectors on they are
     faster, from one on if they multiply 16 bits, if the sums have enough terms.
 
-    Args:
-        x: the input.
-        g: see `Geometry`.
-        channels: channels of a group, of the input and of the result.
+    ``channels`` are those of a group, of the input and of the result.
     """
     inner, outer = channels
     item = sums_of(x.dtype).bits // 8

@@ -30,12 +30,7 @@ _SECONDS = 300
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of the compiler.
-
-    Attributes:
-        headline: the first line of the error.
-        text: the whole error.
-    """
+    """An error of the compiler: its first line, and the whole text."""
 
     headline: str
     text: str
@@ -63,10 +58,8 @@ def program(
 
     Args:
         found: the kernel, and what to compile it for.
-        file: the kernel's file.
         name: the kernel's name in its file.
         constants: the words ``NAME=VALUE`` of the command line.
-        why: the failure.
     """
     source = file.read_text("utf-8")
     kept = {k: v for k, v in variables().items() if k not in _LEFT_OUT}

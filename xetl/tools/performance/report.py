@@ -48,11 +48,9 @@ def measured_peak(dtype: str) -> Peak | None:
 
 
 class Report:
-    """A function with its benchmarks. A call calls the function; `run` measures it.
+    """A function with its benchmarks, at least one.
 
-    Attributes:
-        fn: the function.
-        benchmarks: at least one.
+    A call calls the function; `run` measures it.
     """
 
     def __init__(self, fn: Callable[..., Any], benchmarks: Sequence[Benchmark]) -> None:

@@ -199,9 +199,7 @@ def product_cost(
 ) -> float:
     """Return the cost of a product for one subgroup, with this map of C.
 
-    Args:
-        layout: the map of C.
-        sharers: how many values of the size of C share the registers.
+    ``sharers`` values of the size of C share the registers.
     """
     rows, columns = owned_shape(product.shape, layout)
     bits, size, depth = product.bits, product.bits / 8, product.depth
