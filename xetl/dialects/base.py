@@ -139,9 +139,7 @@ def mix_indices(static: Attribute, values: Iterable[SSAValue]) -> tuple[Index, .
 
 def int_array(values: Iterable[int]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
     """Return ``[1, 2]``: an array of integer attributes."""
-    return builtin.ArrayAttr(
-        [builtin.IntegerAttr(value, builtin.i64) for value in values]
-    )
+    return builtin.ArrayAttr([builtin.IntegerAttr(n, builtin.i64) for n in values])
 
 
 def ints_of(attribute: Attribute | None) -> tuple[int, ...]:

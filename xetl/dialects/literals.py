@@ -37,9 +37,8 @@ def splat_value(attribute: Attribute) -> int | float | None:
         return attribute.value.data
     if is_integer_attr(attribute):
         type_ = attribute.type
-        return (
-            abs(attribute.value.data) if type_ == builtin.i1 else attribute.value.data
-        )
+        value = attribute.value.data
+        return abs(value) if type_ == builtin.i1 else value
     if is_dense(attribute):
         data = splat_bytes(attribute)
         if data is None:

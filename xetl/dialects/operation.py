@@ -327,9 +327,7 @@ class _Facts:
         ]
         self._type_count = len(self._given)
         kinds = [each for _, each in definition.regions]
-        self.region_count = sum(
-            not isinstance(each, irdl.VariadicDef) for each in kinds
-        )
+        self.region_count = sum(not isinstance(x, irdl.VariadicDef) for x in kinds)
         known = [*operands, *(results[index] for index in self._given)]
         self._steps = plan_types(op_type, known)
         self._result_count = len(results)

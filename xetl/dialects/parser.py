@@ -73,9 +73,8 @@ class MemRefTextParser(AttrParser):
         shape, element = self.parse_shape()
         if shape is None:
             space = self._space() if self.parse_optional_punctuation(",") else None
-            return builtin.UnrankedMemRefType.from_type(
-                element, space or builtin.NoneAttr()
-            )
+            space = space or builtin.NoneAttr()
+            return builtin.UnrankedMemRefType.from_type(element, space)
         layout: builtin.MemRefLayoutAttr | builtin.NoneAttr = builtin.NoneAttr()
         space = None
         if self.parse_optional_punctuation(","):

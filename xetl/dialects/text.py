@@ -156,9 +156,8 @@ def _append(entry: Block, branch: cf.BrOp, target: Block) -> None:
 
 
 def _predecessors(region: Region, target: Block) -> int:
-    return sum(
-        op.successors.count(target) for block in region.blocks for op in block.ops
-    )
+    ops = (op for block in region.blocks for op in block.ops)
+    return sum(op.successors.count(target) for op in ops)
 
 
 # Symbols ------------------------------------------------------------------------------

@@ -193,9 +193,8 @@ class Call:
         for item in items:
             if not isinstance(item, int) or isinstance(item, bool):
                 problem = f"`{name}` of `{self.name}` must hold ints"
-                raise self.error(
-                    "X0305", problem, name, label=f"holds {types.describe(item)}"
-                )
+                label = f"holds {types.describe(item)}"
+                raise self.error("X0305", problem, name, label=label)
         return items
 
     def shape(self, name: str) -> types.Shape:

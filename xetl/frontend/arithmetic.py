@@ -60,9 +60,8 @@ def binary(ctx: Context, op: operators.Binary, left: Arg, right: Arg) -> Value:
         quick = power(ctx, left, right)
         if quick is not None:
             return quick
-    both = unify(
-        ctx, op.symbol, [left, right], to_floats=op in (operators.DIV, operators.POW)
-    )
+    to_floats = op in (operators.DIV, operators.POW)
+    both = unify(ctx, op.symbol, [left, right], to_floats=to_floats)
     dtype, (first, second) = both.dtype, both.vectors
     if op in (operators.FLOORDIV, operators.MOD) and not dtype.is_bool:
         return divide(ctx, op, first, second, is_constant(right.value) and right.value)

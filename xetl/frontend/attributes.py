@@ -220,9 +220,8 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
         parts.append(range(place, place + 1))
     result: Shape = (*shape, *rest)
     if len(result) > 2:
-        problem = (
-            f"`[{ctx.frame.text(node.slice)}]` makes a vector of rank {len(result)}"
-        )
+        text, rank = ctx.frame.text(node.slice), len(result)
+        problem = f"`[{text}]` makes a vector of rank {rank}"
         help_ = "a vector has rank 1 or 2: write a loop over the third dim"
         label = f"is {describe(owner)}"
         raise ctx.error("X0407", problem, label=label, help=help_)

@@ -234,9 +234,7 @@ def _where(call: Call) -> Value:
     if not isinstance(mask, Vector):
         truth = arithmetic.truth(ctx, call.args["cond"])
         mask = casts.splat(ctx, truth, shape, i1)
-    operands = [
-        casts.broadcast(ctx, vector, shape).ssa for vector in (mask, left, right)
-    ]
+    operands = [casts.broadcast(ctx, v, shape).ssa for v in (mask, left, right)]
     return Vector(ctx.emit(arith.SelectOp(*operands)), shape, left.dtype)
 
 

@@ -82,9 +82,8 @@ def _static_assert(call: Call) -> None:
         problem = "the condition of `static_assert` is known at run time only"
         help_ = "use xetile.device_assert"
         if call.ctx.frame.hidden:
-            problem = (
-                f"`{call.ctx.frame.operation()}` takes numbers known when compiling"
-            )
+            name = call.ctx.frame.operation()
+            problem = f"`{name}` takes numbers known when compiling"
             help_ = "pass them to the kernel as `constexpr`"
         raise call.unfit("X0606", problem, "cond", help_)
     if not arithmetic.truth(call.ctx, call.args["cond"]):
@@ -98,9 +97,7 @@ def _static_assert(call: Call) -> None:
 @builds("static_print")
 def _static_print(call: Call) -> None:
     values = [as_text(arg.value) for arg in call.rest]
-    shown = [
-        each if types.is_constant(each) else types.describe(each) for each in values
-    ]
+    shown = [v if types.is_constant(v) else types.describe(v) for v in values]
     call.ctx.said.append(" ".join(map(str, shown)))
 
 
@@ -328,9 +325,8 @@ def _shown_values(
         if not (
             types.is_number(value) or isinstance(value, types.Scalar | types.Vector)
         ):
-            raise wrong_kind(
-                call.ctx, f"a value of `{call.name}`", "a vector or a number", arg
-            )
+            what = f"a value of `{call.name}`"
+            raise wrong_kind(call.ctx, what, "a vector or a number", arg)
         if isinstance(value, types.Vector) and value.dtype.kind == "u":
             unsigned.append(len(shown))
         shown.append(_plain_value(call.ctx, value))

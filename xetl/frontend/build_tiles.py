@@ -165,9 +165,8 @@ def _origin(call: Call, shape: types.Shape) -> types.Origin:
     frame = call.ctx.frame
     parts = [frame.text(call.args[name].node) for name in ("base", "offsets")]
     line = frame.span(call.node)[0]
-    return types.Origin(
-        line, f"init_tile({', '.join(parts)}, {types.show_shape(shape)})"
-    )
+    text = f"init_tile({', '.join(parts)}, {types.show_shape(shape)})"
+    return types.Origin(line, text)
 
 
 def _block_base(call: Call) -> tuple[Base, types.Value, int]:
@@ -227,9 +226,8 @@ def _extent(call: Call, value: types.Value, name: str, number: int) -> types.Ext
     help_ = _WHOLE if types.is_scalar(value) else None
     if isinstance(value, types.Vector):
         help_ = "without a shape, init_tile(X, indices) has an element for each"
-    raise call.ctx.error(
-        "X0305", problem, node, label=f"is {types.describe(value)}", help=help_
-    )
+    label = f"is {types.describe(value)}"
+    raise call.ctx.error("X0305", problem, node, label=label, help=help_)
 
 
 _WHOLE = "round it: `//` divides to an int"

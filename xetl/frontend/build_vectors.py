@@ -162,9 +162,8 @@ def _new_shape(call: Call) -> Shape:
         if not is_constant(value) or not isinstance(value, int):
             problem = "a shape must be made of ints known when compiling"
             help_ = "pass them to the kernel as `constexpr`"
-            raise call.error(
-                "X0203", problem, label=f"holds {describe(value)}", help=help_
-            )
+            label = f"holds {describe(value)}"
+            raise call.error("X0203", problem, label=label, help=help_)
     return tuple(values)
 
 

@@ -183,9 +183,8 @@ def parameters_of_node(
     """
     arguments = function.args
     if arguments.kwarg is not None:
-        problem = (
-            f"`**{arguments.kwarg.arg}` parameters are not part of the kernel language"
-        )
+        name = arguments.kwarg.arg
+        problem = f"`**{name}` parameters are not part of the kernel language"
         raise ctx.error("X0402", problem, help="write the parameters one by one")
     places = [*arguments.posonlyargs, *arguments.args]
     found = [Parameter(p.arg, defaults.get(p.arg, types.MISSING)) for p in places]

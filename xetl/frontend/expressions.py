@@ -52,9 +52,8 @@ def argument(ctx: Context, node: ast.expr) -> Arg:
 @expression(ast.Constant)
 def _constant(ctx: Context, node: ast.Constant) -> types.Value:
     if isinstance(node.value, bytes | complex):
-        problem = (
-            f"{type(node.value).__name__} constants are not part of the kernel language"
-        )
+        kind = type(node.value).__name__
+        problem = f"{kind} constants are not part of the kernel language"
         raise ctx.error("X0402", problem, help="write an int, a float or a text")
     return node.value
 

@@ -162,9 +162,8 @@ def store_elements(
     if vector.dtype != array.dtype:
         problem = f"{vector.dtype} cannot be stored in an array of {array.dtype}"
         help_ = f"convert the value: `.to(xetile.{array.dtype})`"
-        raise ctx.error(
-            "X0311", problem, value.node, label=f"is {describe(vector)}", help=help_
-        )
+        label = f"is {describe(vector)}"
+        raise ctx.error("X0311", problem, value.node, label=label, help=help_)
     if not tile.scattered:
         ctx.add(xetile.StoreTileOp(vector.ssa, tile.ssa))
         return

@@ -175,9 +175,8 @@ def _check_returns(ctx: Context) -> None:
     """Refuse a kernel that returns a value."""
     returned = ctx.scope.returned
     if returned is not None and returned.value is not None:
-        problem = (
-            f"a kernel returns nothing, but this is {types.describe(returned.value)}"
-        )
+        found = types.describe(returned.value)
+        problem = f"a kernel returns nothing, but this is {found}"
         help_ = "store results with xetile.store_tile(value, tile)"
         raise ctx.error("X0611", problem, returned.node, help=help_)
 

@@ -74,9 +74,8 @@ def _bound(ctx: Context, node: ast.expr | None) -> Index | None:
     if not is_scalar(value) or scalar_kind(value) != "int":
         problem = "a bound of a slice must be an int"
         help_ = "elements at vectors of indices need a vector for each dim"
-        raise ctx.error(
-            "X0305", problem, node, label=f"is {describe(value)}", help=help_
-        )
+        label = f"is {describe(value)}"
+        raise ctx.error("X0305", problem, node, label=label, help=help_)
     return whole(value, wraps=False) if isinstance(value, int) else to_int(ctx, value)
 
 

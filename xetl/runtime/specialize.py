@@ -87,9 +87,8 @@ def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
     names = tuple(each.name for each in signature.runtime.values())
     key = tuple(typed(p.value) if isinstance(p, ConstParam) else p for p in params)
     objects = list(leaves_of(parameters, values)) if tuples else values
-    return Specialization(
-        signature, tuple(args), names, (*key, *tuples), tuple(objects)
-    )
+    key = *key, *tuples
+    return Specialization(signature, tuple(args), names, key, tuple(objects))
 
 
 _Classified = tuple[Param, ArrayView | int | float | None]

@@ -119,9 +119,8 @@ class _Arithmetic:
         return self.build.insert(arith.CmpiOp(predicate, value, other))
 
     def _value(self, given: SSAValue | float, type_: Attribute) -> SSAValue:
-        return (
-            given if isinstance(given, SSAValue) else self.build.constant(given, type_)
-        )
+        constant = self.build.constant
+        return given if isinstance(given, SSAValue) else constant(given, type_)
 
 
 def extended(

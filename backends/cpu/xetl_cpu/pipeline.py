@@ -246,8 +246,7 @@ def dispatches(module: ModuleOp) -> list[list[int]]:
 
 def shared_bytes(module: ModuleOp) -> int:
     """Return the bytes of shared local memory that a program allocates."""
-    types = [
-        op.result.type for op in operations_in(module, memref.AllocOp, memref.AllocaOp)
-    ]
+    found = operations_in(module, memref.AllocOp, memref.AllocaOp)
+    types = [op.result.type for op in found]
     shared = [type_ for type_ in types if memory_space_of(type_) == SHARED]
     return sum(byte_width(t.element_type) * prod(t.get_shape()) for t in shared)

@@ -254,9 +254,8 @@ def host_features() -> frozenset[str]:
         # Linux writes avx512_bf16 where LLVM writes avx512bf16.
         return frozenset(flag.replace("_", "") for flag in flags)
     found: dict[str, bool] = _binding().get_host_cpu_features()
-    return frozenset(
-        name.replace("-", "") for name, is_there in found.items() if is_there
-    )
+    there = [name for name, is_there in found.items() if is_there]
+    return frozenset(name.replace("-", "") for name in there)
 
 
 @cache

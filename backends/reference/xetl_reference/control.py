@@ -108,9 +108,8 @@ def _while(plan: Plan, op: Any) -> Step:
 def _parallel(plan: Plan, op: Any) -> Step:
     """Run a loop nest; the first counter is the fastest, as in a grid."""
     block = op.body.block
-    bounds = [
-        plan.slots(values) for values in (op.lower_bounds, op.upper_bounds, op.steps)
-    ]
+    given = op.lower_bounds, op.upper_bounds, op.steps
+    bounds = [plan.slots(values) for values in given]
     counters = plan.slots(block.args)
     enter = move(plan.slots(op.init_vals), plan.slots(op.results))
     # The steps that combine the values of one iteration with the loop's results.

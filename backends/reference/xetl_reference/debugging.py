@@ -146,9 +146,8 @@ def _code_at_lines(
     _place(tree, -1)
     function: Any = tree.body[0]
     _place(function, lines[0], deep=False)
-    stops = [
-        each for each in function.body[1].body if isinstance(each.test.left, ast.Name)
-    ]
+    body = function.body[1].body
+    stops = [each for each in body if isinstance(each.test.left, ast.Name)]
     for line, stop in zip(lines, stops, strict=True):
         # Code between hook and yield has no line, so that a debugger that the hook
         # started stops at a new line, and not at the end of this turn.

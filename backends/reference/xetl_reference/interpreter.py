@@ -333,9 +333,8 @@ class Interpreter:
 
 def functions_of(module: ModuleOp) -> dict[str, Any]:
     """Return all functions of a module, by name."""
-    found: list[Any] = [
-        op for op in module.walk() if op.name in ("gpu.func", "func.func")
-    ]
+    names = ("gpu.func", "func.func")
+    found: list[Any] = [op for op in module.walk() if op.name in names]
     return {op.sym_name.data: op for op in found}
 
 

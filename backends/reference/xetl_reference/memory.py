@@ -151,9 +151,8 @@ class View(NamedTuple):
 
     def at(self, indices: Sequence[int]) -> int:
         """Return the offset of an element."""
-        return self.offset + sum(
-            index * stride for index, stride in zip(indices, self.strides)
-        )
+        steps = zip(indices, self.strides)
+        return self.offset + sum(index * stride for index, stride in steps)
 
     def around(self, indices: Sequence[int], places: Array) -> tuple[Array, Array]:
         """Return a view of the memory around some elements, and where they are in it.

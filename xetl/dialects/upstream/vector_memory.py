@@ -147,9 +147,7 @@ class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):
 
 
 def _flags(values: Sequence[bool]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
-    return builtin.ArrayAttr(
-        [builtin.BoolAttr(int(value), builtin.i1) for value in values]
-    )
+    return builtin.ArrayAttr([builtin.BoolAttr(int(x), builtin.i1) for x in values])
 
 
 def _defaults(vector: str) -> Defaults:

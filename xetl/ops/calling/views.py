@@ -227,9 +227,8 @@ def floats(function: str, *operands: Operand | None) -> DType:
     Raises:
         LaunchError: the dtypes differ, or are no float dtypes.
     """
-    return common_dtype_of(
-        function, {x.name: x.dtype for x in operands if x is not None}
-    )
+    dtypes = {x.name: x.dtype for x in operands if x is not None}
+    return common_dtype_of(function, dtypes)
 
 
 def no_wider(function: str, x: Operand, other: Operand) -> None:

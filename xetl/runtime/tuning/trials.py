@@ -402,9 +402,7 @@ def _pruned(ready: Sequence[_Ready]) -> list[_Ready]:
     if not known:
         return list(ready)
     limit = _ESTIMATED * min(known)
-    kept = [
-        each for each in ready[1:] if each.estimate is None or each.estimate <= limit
-    ]
+    kept = [x for x in ready[1:] if x.estimate is None or x.estimate <= limit]
     for each in ready[1:]:
         if each not in kept:
             each.trial.problem = "the backend estimates that it is too slow"

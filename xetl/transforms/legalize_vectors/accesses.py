@@ -267,9 +267,8 @@ def _read(
         other: a matrix of the values where the mask is false.
     """
     if offsets is None and window.is_matrix:
-        return shapes.cast(
-            b, b.insert(xetile.LoadTileOp(_tile(b, window))), window.shape
-        )
+        loaded = b.insert(xetile.LoadTileOp(_tile(b, window)))
+        return shapes.cast(b, loaded, window.shape)
     tile, mask = _scattered(b, window, offsets)
     found = b.insert(xetile.LoadGatherOp(tile, mask))
     if other is not None and window.mask is not None:

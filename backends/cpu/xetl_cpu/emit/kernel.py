@@ -120,9 +120,8 @@ def _scratch_bytes(function: func.FuncOp) -> int:
     A reduction may read some vectors behind the end of the last buffer.
     """
     fibers = operations_in(function, dialect.FibersOp)
-    return buffer_bytes(function) + sum(
-        room_for(op) - buffer_bytes(op) for op in fibers
-    )
+    more = sum(room_for(op) - buffer_bytes(op) for op in fibers)
+    return buffer_bytes(function) + more
 
 
 def buffer_bytes(inside: Operation) -> int:

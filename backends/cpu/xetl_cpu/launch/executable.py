@@ -132,9 +132,8 @@ class _Dump:
             file.flush()
             # perf records executable mappings of files: so it finds this file.
             access = mmap.PROT_READ | mmap.PROT_EXEC
-            self._mark = mmap.mmap(
-                file.fileno(), _HEADER.size, mmap.MAP_PRIVATE, access
-            )
+            number, size = file.fileno(), _HEADER.size
+            self._mark = mmap.mmap(number, size, mmap.MAP_PRIVATE, access)
 
     @classmethod
     def of_this_process(cls) -> _Dump:

@@ -257,9 +257,8 @@ class _Strips:
             # The last strip may overlap the one before: A needs no rows of zeros.
             first = builder.minimum(strip.index, last_whole)
             a = builder.offset(self.a, llvm.I8, builder.mul(first, self.row_bytes))
-            part = builder.mul(
-                builder.sub(strip.index, self.block), asked_bytes(blocking)
-            )
+            done = builder.sub(strip.index, self.block)
+            part = builder.mul(done, asked_bytes(blocking))
             part = builder.offset(self.later, llvm.I8, part)
             kernel = TileKernel(builder, blocking, a, self.row_bytes, part)
             kernel.begin()

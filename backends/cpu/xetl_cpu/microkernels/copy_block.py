@@ -277,9 +277,8 @@ def _copy_masked(block: Block) -> None:
 def _touched(block: Block) -> Value:
     """Return the number of groups with a valid element."""
     builder, group = block.builder, block.kind.group
-    touched = builder.minimum(
-        groups_of(builder, block.valid_major, group), block.groups
-    )
+    touched = groups_of(builder, block.valid_major, group)
+    touched = builder.minimum(touched, block.groups)
     is_any = builder.icmp_signed(">", block.valid_minor, 0)
     return builder.select(is_any, builder.maximum(touched, 0), 0)
 

@@ -206,9 +206,8 @@ class _Step:
                 place = builder.offset(c_row, total, start)
                 sums = builder.load(place, typ=vector(total, lanes), align=aligned)
                 for many, words in zip(a, b, strict=True):
-                    sums = blocking.arithmetic.multiply_add(
-                        builder, many, words[number], sums
-                    )
+                    how, b_words = blocking.arithmetic, words[number]
+                    sums = how.multiply_add(builder, many, b_words, sums)
                 builder.store(sums, place, aligned)
 
     def copy_a(self) -> None:
@@ -220,9 +219,8 @@ class _Step:
             at = builder.add(builder.mul(row.index, low.lda), self.first)
             place = builder.offset(low.a, self.low.bits, at)
             if self.elements < blocking.k_pack:
-                found = builder.zext(
-                    builder.load(place, typ=self.low.bits, align=size), word
-                )
+                found = builder.load(place, typ=self.low.bits, align=size)
+                found = builder.zext(found, word)
             else:
                 found = builder.load(place, typ=vector(word, self.words), align=size)
             builder.store(found, self._copied(row.index), _WORD)

@@ -101,9 +101,7 @@ class Streams:
         """Return the address of element ``index`` in each stream."""
         product = self._product
         at = product.builder.offset(self._start, product.bits, index)
-        return [
-            product.builder.offset(at, product.bits, more) for more in self._skipped
-        ]
+        return [product.builder.offset(at, product.bits, n) for n in self._skipped]
 
     def ask(self, index: Value, size: int = LINE) -> None:
         """Prefetch ``size`` bytes of the streams after these into L2.

@@ -110,9 +110,8 @@ def _reduce_f64(lanes: Lanes, x: Value) -> tuple[Value, Value]:
     before = builder.block
     with builder.if_then(any_lane(lanes, is_huge), likely=False):
         both = builder.call(emit_reduce_huge(builder.module, lanes), [x])
-        huge_quadrant = builder.select(
-            is_huge, builder.extract_value(both, 0), quadrant
-        )
+        found = builder.extract_value(both, 0)
+        huge_quadrant = builder.select(is_huge, found, quadrant)
         huge_r = builder.select(is_huge, builder.extract_value(both, 1), r)
         inside = builder.block
     return (
