@@ -183,12 +183,11 @@ def _by_windows(
     (rows, columns), (outer, inner) = g.result, (made.shape[0] // groups, made.shape[1])
     batch, taps, depth = x.shape[0], size_of(g.taps), paired(inner, x)
     copies, padded, (windows,) = find_windows(x, [g], groups)
-    right, seen = grad, _pixels_of_all
+    right: Operand = grad
+    seen: View = lambda a: _as_one(by_pixels(a))
     if groups > 1 or not is_channels_last(grad):
-        right, seen = (
-            temporary((groups, batch * rows * columns, outer), x.dtype),
-            itself,
-        )
+        right = temporary((groups, batch * rows * columns, outer), x.dtype)
+        seen = itself
         of_groups: View = lambda a: a.reshape(batch, groups, outer, -1).swapaxes(0, 1)
         to: View = lambda a: a.reshape(groups, batch, rows * columns, outer)
         copies.append(turn(grad, of_groups, right, to))

@@ -1,0 +1,125 @@
+"""`ops.conv2d` of few channels: what its gradients are computed from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from tests.ops.test_convolutions import WIDE, normal
+from tests.ops.test_like_torch import BOUNDS, close
+from xetl import ops
+from xetl.language.dtypes import f32
+from xetl.ops.calling.declarations import temporary
+from xetl.ops.convolution import by_weight, kernels, plans
+from xetl.ops.convolution.geometry import Geometry
+from xetl.ops.convolution.windows import LAST
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "how"),
+    [
+        ((2, 3, 33, 64), (40, 3, 3, 3), (1, 1, 1, 1)),
+        ((3, 1, 50, 141), (20, 1, 7, 5), (2, (1, 3), (2, 1), 1)),
+        ((70, 1, 16, 29), (6, 1, 1, 2), (1, 0, 1, 1)),
+        ((2, 12, 35, 95), (21, 4, 2, 3), (1, (1, 0), 1, 3)),
+    ],
+)
+def test_gradient_of_few_channels_by_the_weight(
+    shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
+) -> None:
+    """Sums of rows; no product is made."""
+    for product in ("convolution_by_weight", "convolution_by_windows"):
+        monkeypatch.setattr(by_weight, product, None)
+    x, weight = normal(*shape).to(dtype), normal(*kernel).to(dtype).requires_grad_()
+    wanted = torch.nn.functional.conv2d(x, weight, None, *how)
+    grad = normal(*wanted.shape).to(dtype)
+    (found,) = torch.autograd.grad(ops.conv2d(x, weight, None, *how), weight, grad)
+    close(found, *torch.autograd.grad(wanted, weight, grad), 8 * BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "padding"),
+    [
+        ((2, 3, 17, 23), (90, 3, 5, 4), (2, 3), (1, 2)),
+        ((1, 1, 1, 300), (60, 1, 1, 11), (1, 4), 0),
+        ((2, 2, 10, 14), (5, 2, 2, 2), 3, 0),  # some pixels are in no window
+    ],
+)
+def test_gradient_of_few_channels_by_the_input(
+    shape: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    is_last: bool,
+    dtype: Any,
+    monkeypatch: Any,
+) -> None:
+    """One product and sums over windows; phases of the stride are not computed."""
+    monkeypatch.setattr(plans, "by_input", None)
+    kind = torch.channels_last if is_last else torch.contiguous_format
+    x = normal(*shape).to(dtype).to(memory_format=kind).requires_grad_()
+    weight = normal(*kernel).to(dtype)
+    out, exact = ops.conv2d(x, weight, None, stride, padding), x.double()
+    wanted = torch.conv2d(exact, weight.double(), None, stride, padding)
+    grad = normal(*out.shape).to(dtype)
+    (found,) = torch.autograd.grad(out, x, grad)
+    close(found, *torch.autograd.grad(wanted, x, grad.double()), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "how"),
+    [
+        ((2, 6, 21, 30), (6, 6, 3, 3), (1, 1)),
+        ((2, 5, 19, 48), (3, 5, 4, 2), (1, (2, 0), (1, 2))),
+        ((1, 16, 40, 62), (1, 16, 9, 9), (1, 4)),
+    ],
+)
+def test_few_channels_are_sums_of_rows(
+    shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
+) -> None:
+    """Products would leave lanes of their vectors without use."""
+    monkeypatch.setattr(plans, "_of_windows", None)
+    x, weight = normal(*shape).to(dtype), normal(*kernel).to(dtype)
+    exact = torch.conv2d(x.double(), weight.double(), None, *how)
+    close(ops.conv2d(x, weight, None, *how), exact.to(dtype), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "how"),
+    [
+        ((2, 1, 28, 28), (8, 1, 5, 5), (2, 2)),
+        ((2, 3, 17, 32), (16, 3, 3, 3), (1, 1)),
+        ((1, 4, 30, 45), (6, 4, 3, 5), ((2, 3), (1, 0))),
+        ((1, 2, 60, 60), (4, 2, 3, 3), (3, 0, 2)),
+    ],
+)
+def test_gradient_of_few_channels_as_sums_of_rows(
+    shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
+) -> None:
+    """Each phase of the stride is a part of the result."""
+    monkeypatch.setattr(plans, "_of_windows", None)
+    x, weight = normal(*shape).to(dtype).requires_grad_(), normal(*kernel).to(dtype)
+    out, exact = ops.conv2d(x, weight, None, *how), x.double()
+    wanted = torch.conv2d(exact, weight.double(), None, *how)
+    grad = normal(*out.shape).to(dtype)
+    (found,) = torch.autograd.grad(out, x, grad)
+    close(found, *torch.autograd.grad(wanted, x, grad.double()), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("order", [None, LAST])
+def test_few_channels_that_lie_last_stay_so(order: Any) -> None:
+    """Their gradient by the weight is a product, which took half of the time."""
+    g = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (32, 64))
+    shapes = (2, 8, 32, 64), (2, 3, 32, 64)
+    grad, x = (temporary(shape, f32, order=order) for shape in shapes)
+    steps = by_weight.by_weight(grad, x, temporary((8, 3, 3, 3), f32), g, 1)
+    launched = [step.launch.kernel for step in steps]
+    assert (kernels.direct_by_weight in launched) == (order is None)
