@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -13,9 +14,14 @@ from tests.ops.test_like_torch import BOUNDS, close
 from xetl import ops
 from xetl.language.dtypes import f32
 from xetl.ops.calling.declarations import temporary
-from xetl.ops.convolution import by_weight, kernels, plans
-from xetl.ops.convolution.geometry import Geometry
+from xetl.ops.convolution import by_weight, costs, kernels, plans
+from xetl.ops.convolution.geometry import Geometry, phases
 from xetl.ops.convolution.windows import LAST
+
+
+def endless(*_: Any) -> float:
+    """The cost of a way that is not to be taken, on whatever machine."""
+    return inf
 
 
 @pytest.mark.parametrize("dtype", WIDE)
@@ -32,6 +38,8 @@ def test_gradient_of_few_channels_by_the_weight(
     shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
 ) -> None:
     """Sums of rows; no product is made."""
+    monkeypatch.setattr(by_weight, "room_of", lambda _: 1 << 18)
+    monkeypatch.setattr(by_weight, "cost_of_weight_products", endless)
     for product in ("convolution_by_weight", "convolution_by_windows"):
         monkeypatch.setattr(by_weight, product, None)
     x, weight = normal(*shape).to(dtype), normal(*kernel).to(dtype).requires_grad_()
@@ -61,6 +69,7 @@ def test_gradient_of_few_channels_by_the_input(
     monkeypatch: Any,
 ) -> None:
     """One product and sums over windows; phases of the stride are not computed."""
+    monkeypatch.setattr(plans, "cost_of_scattering", lambda *_: 0)
     monkeypatch.setattr(plans, "by_input", None)
     kind = torch.channels_last if is_last else torch.contiguous_format
     x = normal(*shape).to(dtype).to(memory_format=kind).requires_grad_()
@@ -85,6 +94,8 @@ def test_few_channels_are_sums_of_rows(
     shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
 ) -> None:
     """Products would leave lanes of their vectors without use."""
+    for other in ("cost_of_products", "cost_of_scattering"):
+        monkeypatch.setattr(plans, other, endless)
     monkeypatch.setattr(plans, "_of_windows", None)
     x, weight = normal(*shape).to(dtype), normal(*kernel).to(dtype)
     exact = torch.conv2d(x.double(), weight.double(), None, *how)
@@ -105,6 +116,8 @@ def test_gradient_of_few_channels_as_sums_of_rows(
     shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
 ) -> None:
     """Each phase of the stride is a part of the result."""
+    for other in ("cost_of_products", "cost_of_scattering"):
+        monkeypatch.setattr(plans, other, endless)
     monkeypatch.setattr(plans, "_of_windows", None)
     x, weight = normal(*shape).to(dtype).requires_grad_(), normal(*kernel).to(dtype)
     out, exact = ops.conv2d(x, weight, None, *how), x.double()
@@ -115,11 +128,56 @@ def test_gradient_of_few_channels_as_sums_of_rows(
 
 
 @pytest.mark.parametrize("order", [None, LAST])
-def test_few_channels_that_lie_last_stay_so(order: Any) -> None:
+def test_few_channels_that_lie_last_stay_so(order: Any, monkeypatch: Any) -> None:
     """Their gradient by the weight is a product, which took half of the time."""
+    monkeypatch.setattr(by_weight, "cost_of_weight_products", endless)
     g = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (32, 64))
     shapes = (2, 8, 32, 64), (2, 3, 32, 64)
     grad, x = (temporary(shape, f32, order=order) for shape in shapes)
     steps = by_weight.by_weight(grad, x, temporary((8, 3, 3, 3), f32), g, 1)
     launched = [step.launch.kernel for step in steps]
     assert (kernels.direct_by_weight in launched) == (order is None)
+
+
+ONE, TWO = (1, 1), (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("channels", "side", "taps", "stride", "ways"),
+    [
+        ((8, 8), 56, (3, 3), ONE, "rows rows rows"),
+        ((8, 8), 28, (3, 3), ONE, "rows rows rows"),
+        ((8, 16), 7, (3, 3), ONE, "product product product"),
+        ((64, 64), 28, (3, 3), ONE, "product product product"),
+        ((64, 3), 56, (3, 3), ONE, "rows rows rows"),
+        ((3, 16), 32, (3, 3), ONE, "rows rows rows"),
+        ((1, 8), 28, (5, 5), TWO, "rows rows rows"),
+        ((3, 64), 64, (4, 4), (4, 4), "rows scattered product"),
+        ((3, 64), 112, (7, 7), TWO, "product rows product"),
+    ],
+)
+def test_the_ways_of_a_machine_with_vectors_of_16(
+    channels: Any, side: int, taps: Any, stride: Any, ways: str, monkeypatch: Any
+) -> None:
+    """What was measured to be the fastest in f32: forward, by the input, the weight."""
+    for module in (costs, plans, by_weight):
+        monkeypatch.setattr(module, "vectors_of", lambda _: (32, 16))
+    for module in (plans, by_weight):
+        monkeypatch.setattr(module, "room_of", lambda _: 1 << 18)
+    inner, outer = channels
+    first = 0 if taps == stride else taps[0] // 2
+    size = (side + 2 * first - taps[0]) // stride[0] + 1
+    g = Geometry(taps, stride, ONE, (first, first), (size, size))
+    x, made = (
+        temporary(shape, f32)
+        for shape in ((1, inner, side, side), (1, outer, size, size))
+    )
+    parts = phases((side, side), taps, (stride, ONE, (first, first)))
+    forward = plans.adds_rows(x, made, [g], channels)
+    back = made, x, parts, (outer, inner)
+    by_input = "rows" if plans.adds_rows(*back) else "product"
+    if plans.scatters(made, x, g, parts, (outer, inner)):
+        by_input = "scattered"
+    weight = by_weight.suits_sums(x, g, channels)
+    found = ["rows" if is_so else "product" for is_so in (forward, weight)]
+    assert [found[0], by_input, found[1]] == ways.split()

@@ -123,7 +123,7 @@ def _tile_of(x: Operand, g: Geometry, channels: Pair) -> _Tile | None:
     ``channels``: of a group, of the input and of the result.
     """
     (inner, outer), (registers, lanes) = channels, vectors_of(x)
-    if channels != (1, 1) and not _suits_sums(x, g, channels):
+    if channels != (1, 1) and not suits_sums(x, g, channels):
         return None
     width, columns = widths_of(x, g)
     tile, most = lanes, registers // 2
@@ -145,7 +145,7 @@ def _tile_of(x: Operand, g: Geometry, channels: Pair) -> _Tile | None:
     return _Tile(part, *tiles) if part else None
 
 
-def _suits_sums(x: Operand, g: Geometry, channels: Pair) -> bool:
+def suits_sums(x: Operand, g: Geometry, channels: Pair) -> bool:
     """Return whether sums of rows cost less than products, and fit a cache."""
     if not is_on_cpu(x):
         return False
