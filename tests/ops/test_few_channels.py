@@ -14,6 +14,7 @@ from tests.ops.test_like_torch import BOUNDS, close
 from xetl import ops
 from xetl.language.dtypes import f32
 from xetl.ops.calling.declarations import temporary
+from xetl.ops.calling.views import sums_of
 from xetl.ops.convolution import by_weight, costs, kernels, plans
 from xetl.ops.convolution.geometry import Geometry, phases
 from xetl.ops.convolution.windows import LAST
@@ -22,6 +23,16 @@ from xetl.ops.convolution.windows import LAST
 def endless(*_: Any) -> float:
     """The cost of a way that is not to be taken, on whatever machine."""
     return inf
+
+
+def only_rows(monkeypatch: Any) -> None:
+    """Let sums of rows be the only way, for as many channels as of AVX-512."""
+    monkeypatch.setattr(
+        plans, "vectors_of", lambda x: (32, 512 // sums_of(x.dtype).bits)
+    )
+    for other in ("cost_of_products", "cost_of_scattering"):
+        monkeypatch.setattr(plans, other, endless)
+    monkeypatch.setattr(plans, "_of_windows", None)
 
 
 @pytest.mark.parametrize("dtype", WIDE)
@@ -94,9 +105,7 @@ def test_few_channels_are_sums_of_rows(
     shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
 ) -> None:
     """Products would leave lanes of their vectors without use."""
-    for other in ("cost_of_products", "cost_of_scattering"):
-        monkeypatch.setattr(plans, other, endless)
-    monkeypatch.setattr(plans, "_of_windows", None)
+    only_rows(monkeypatch)
     x, weight = normal(*shape).to(dtype), normal(*kernel).to(dtype)
     exact = torch.conv2d(x.double(), weight.double(), None, *how)
     close(ops.conv2d(x, weight, None, *how), exact.to(dtype), BOUNDS[dtype])
@@ -116,9 +125,7 @@ def test_gradient_of_few_channels_as_sums_of_rows(
     shape: Any, kernel: Any, how: Any, dtype: Any, monkeypatch: Any
 ) -> None:
     """Each phase of the stride is a part of the result."""
-    for other in ("cost_of_products", "cost_of_scattering"):
-        monkeypatch.setattr(plans, other, endless)
-    monkeypatch.setattr(plans, "_of_windows", None)
+    only_rows(monkeypatch)
     x, weight = normal(*shape).to(dtype).requires_grad_(), normal(*kernel).to(dtype)
     out, exact = ops.conv2d(x, weight, None, *how), x.double()
     wanted = torch.conv2d(exact, weight.double(), None, *how)
