@@ -4,7 +4,8 @@
 Rates are batches/s. The xetl process checks its first result against torch's.
 
 Sources: Touvron et al., arXiv 2302.13971 (LLaMA); Dosovitskiy et al., arXiv 2010.11929
-(ViT); He et al., arXiv 1512.03385 (ResNet); Howard et al., arXiv 1704.04861
+(ViT); Liu et al., arXiv 2103.14030 (Swin); LeCun et al., 1998 (LeNet); He et al.,
+arXiv 1512.03385 (ResNet); Howard et al., arXiv 1704.04861
 (MobileNet); Naumov et al., arXiv 1906.00091 (DLRM); Kipf and Welling, arXiv 1609.02907
 (graph convolution); Hochreiter and Schmidhuber, 1997 (LSTM).
 """
@@ -46,7 +47,7 @@ TORCH = SimpleNamespace(
         "rope": _rope,
     }
 )
-for name in ("sum", "mean", "bmm", "index_select", "scatter_add", "matmul"):
+for name in ("sum", "mean", "amax", "bmm", "index_select", "scatter_add", "matmul"):
     setattr(TORCH, name, getattr(torch, name))
 
 
@@ -131,6 +132,42 @@ def vit(p: Parameters, images: int = 2, side: int = 112, width: int = 192) -> Lo
         y = y + f.linear(seen.transpose(1, 2).reshape(y.shape), back)
         h = f.gelu(f.linear(f.layer_norm(y, (width,), *norms[1]), up))
         return _classes(f, f.linear(f.mean(y + f.linear(h, down), 1), last))
+
+    return loss
+
+
+def swin(p: Parameters, side: int = 56, width: int = 96, window: int = 7) -> Loss:
+    """Attention within windows, with a bias of positions that is learned."""
+    heads, count, tokens = 3, side // window, window**2
+    x, last = p.normal(1, side, side, width), p.weight(CLASSES, width)
+    norms = [(p.scale(width), p.scale(width, 0)) for _ in range(2)]
+    together, back = p.weight(3 * width, width), p.weight(width, width)
+    bias = p.weight(heads, tokens, tokens)
+    up, down = p.weight(4 * width, width), p.weight(width, 4 * width)
+
+    def loss(f: Any) -> Any:
+        y = f.layer_norm(x, (width,), *norms[0]).view(1, *(count, window) * 2, width)
+        h = f.linear(y.transpose(2, 3).reshape(-1, tokens, width), together)
+        q, k, v = h.view(-1, tokens, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+        seen = f.scaled_dot_product_attention(q, k, v, attn_mask=bias[None])
+        h = f.linear(seen.transpose(1, 2).reshape(-1, tokens, width), back)
+        h = h.view(1, count, count, window, window, width).transpose(2, 3)
+        y = x + h.reshape(x.shape)
+        h = f.gelu(f.linear(f.layer_norm(y, (width,), *norms[1]), up))
+        return _classes(f, f.linear(f.mean(y + f.linear(h, down), (1, 2)), last))
+
+    return loss
+
+
+def lenet(p: Parameters, images: int = 64) -> Loss:
+    """Digits of 28 x 28: two convolutions of few channels, and a layer."""
+    x, first = p.normal(images, 1, 28, 28), p.weight(6, 1, 5, 5)
+    second, end = p.weight(16, 6, 5, 5), p.weight(CLASSES, 16 * 5 * 5)
+
+    def loss(f: Any) -> Any:
+        y = f.amax(f.relu(f.conv2d(x, first, None, 1, 2)).view(-1, 6, 14, 2, 14, 2), 3)
+        y = f.relu(f.conv2d(f.amax(y, 4), second)).view(-1, 16, 5, 2, 5, 2)
+        return _classes(f, f.linear(f.amax(f.amax(y, 3), 4).flatten(1), end))
 
     return loss
 
@@ -235,7 +272,10 @@ def lstm(p: Parameters, batch: int = 16, steps: int = 20, width: int = 128) -> L
 
 NETWORKS: dict[str, Callable[[Parameters], Loss]] = {
     made.__name__: made
-    for made in (llama, vit, resnet, resnet_last, mobilenet, dlrm, graph, lstm)
+    for made in (
+        *(llama, vit, swin, lenet, resnet, resnet_last, mobilenet),
+        *(dlrm, graph, lstm),
+    )
 }
 
 
