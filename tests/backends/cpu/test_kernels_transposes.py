@@ -71,12 +71,34 @@ def test_what_lies_outside_is_padding() -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_both_orders_at_once(order: Any) -> None:
-    x = small_integers(np.random.default_rng(0), 48, 48)
+@pytest.mark.parametrize("side", [48, 35, 10])
+def test_both_orders_at_once(order: Any, side: int) -> None:
+    x = small_integers(np.random.default_rng(0), side, side)
     kept = x * x + np.sqrt(abs(x))
     given = np.asarray(x, order=order)
-    _, y = launch(symmetric, 1, given, np.empty((48, 48), np.float32), SIDE=48)
+    _, y = launch(symmetric, 1, given, np.empty((side, side), np.float32), SIDE=side)
     np.testing.assert_allclose(y, kept + kept.T, rtol=1e-6)
+
+
+@xetile.kernel
+def turned_product(A, B, Y, M: constexpr, N: constexpr, K: constexpr):
+    a = xetile.load_tile(xetile.init_tile(A, [0, 0], (M, K)))
+    b = xetile.load_tile(xetile.init_tile(B, [0, 0], (K, N)))
+    acc = xetile.tile_mma(a, b, xetile.zeros((M, N)))
+    xetile.store_tile(acc.T.to(Y.dtype), xetile.init_tile(Y, [0, 0], (N, M)))
+
+
+@pytest.mark.parametrize("shape", [(28, 16), (10, 16), (7, 5), (33, 40), (5, 70)])
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_products_of_any_extent_are_turned(shape: tuple[int, int], dtype: Any) -> None:
+    """The last block goes on below the product; each of its elements was gathered."""
+    (m, n), k, rng = shape, 12, np.random.default_rng(0)
+    a, b = small_integers(rng, m, k), small_integers(rng, k, n)
+    y, how = np.ones((n, m), dtype), {"M": m, "N": n, "K": k}
+    *_, found = launch(turned_product, 1, a, b, y, **how)
+    same(found, (a @ b).T.astype(dtype))
+    text = turned_product.ir("loops", a, b, y, **how, target="avx2", backend="cpu")
+    assert "vector.shuffle" in text
 
 
 @xetile.kernel

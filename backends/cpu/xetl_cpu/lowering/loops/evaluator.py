@@ -149,9 +149,12 @@ class Evaluator:
         if (cols if at.axis == COLUMNS else rows) == 1:
             one = self.read(buffer, element, At(at.row, at.col, COLUMNS, 1))
             return splat(build, one, at.lanes)
-        if at.block is not None and rows % at.lanes == 0:
+        if at.block is not None:
 
             def row_of_block(row: Index, col: Index) -> SSAValue:
+                if rows % at.lanes:
+                    # The last block goes on below the buffer; it is not stored there.
+                    row = self.nest.computed(Builder.minimum, row, rows - 1)
                 return self.read(buffer, element, At(row, col, COLUMNS, at.lanes))
 
             return self.block_row(id(buffer.memref), at.transposed(), row_of_block)
