@@ -274,8 +274,15 @@ def _as_operator(
     signature = inspect.Signature([*grads, *bare, *results])
     rule.__signature__ = signature  # type: ignore[attr-defined]
     kinds = [*["ArrayLike"] * count, *kinds, *["ArrayLike"] * count]
-    rules = {"namespace": namespace, "kinds": kinds, "plain": plain, "fake": fake}
-    declared = Function(f"{name}_backward", rule, len(arrays), **rules)  # type: ignore[arg-type]
+    declared = Function(
+        f"{name}_backward",
+        rule,
+        len(arrays),
+        namespace=namespace,
+        kinds=kinds,
+        plain=plain,
+        fake=fake,
+    )
     called = public_function(declared)
 
     def backward(context: Context, *grads: Any) -> Mapping[str, Any]:

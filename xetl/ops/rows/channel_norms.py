@@ -187,10 +187,8 @@ def group_norm_backward(
         g, more = along_view(grad, flat, *range(input.ndim))
         some = _groups_at_once(x, num_groups)
         if some is not None:
-            kernel, grid = (
-                kernels.group_norm_backward_groups,
-                (groups // some[-2], 1, 1),
-            )
+            kernel = kernels.group_norm_backward_groups
+            grid = (groups // some[-2], 1, 1)
             views = (flat, flat, itself, flat, as_line, as_line)
             launch = Launch(kernel, views, (), grid, (acc, *some))
             return [*moves, *more, Step(launch, (g, x, weight, *made), (eps,))]
@@ -308,9 +306,8 @@ def group_norm(
         some = _groups_at_once(x, num_groups, _LEAST_GROUPS)
         if some is not None:
             kernel, grid = kernels.group_norm_groups, (groups // some[-2], 1, 1)
-            launch = Launch(
-                kernel, (flat, itself, itself, flat), (), grid, (acc, *some)
-            )
+            views = (flat, itself, itself, flat)
+            launch = Launch(kernel, views, (), grid, (acc, *some))
             return [*moves, Step(launch, (x, weight, bias, *made), (eps,))]
         pieces = _piece(input, n), _rows_at_once(x, channels, n)
         constants = (channels, num_groups, acc, *pieces)
