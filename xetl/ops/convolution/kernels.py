@@ -48,6 +48,8 @@ def convolution(
     ROWS: constexpr,
     STRIDE: constexpr,
     DILATION: constexpr,
+    ABOVE: constexpr,
+    HEIGHT: constexpr,
     GROUPS: constexpr,
     IS_LAST: constexpr,
     ACC: constexpr,
@@ -71,6 +73,9 @@ def convolution(
         ROWS: rows of an image.
         STRIDE: rows of the input between two rows of the result.
         DILATION: rows between two taps.
+        ABOVE: rows of zeros before the rows of an image; rows of the kernel that only
+            meet zeros are left out.
+        HEIGHT: rows of an image without the zeros around it.
         GROUPS: the number of groups of channels.
         IS_LAST: whether ``out`` is (images, rows, pixels, channels); GROUPS is 1.
         ACC: the dtype of the sums.
@@ -87,10 +92,12 @@ def convolution(
     kj = windows.shape[1]
     for i in range(first, min(first + PART, out.shape[1])):
         top = image * ROWS + i * STRIDE
+        begin = max(0, cdiv(ABOVE - i * STRIDE, DILATION))
+        end = min(TAPS, cdiv(ABOVE + HEIGHT - i * STRIDE, DILATION))
         for m in range(0, out.shape[2] if IS_LAST else out.shape[3], BM):
             acc = xetile.zeros((BM, BN), ACC)
             # The loop counts k, B's offset: so the compiler knows the packed part of B.
-            for k in range(0, TAPS * kj * BK, BK):
+            for k in range(begin * kj * BK, end * kj * BK, BK):
                 tap = k // BK
                 row = top + tap // kj * DILATION
                 a = xetile.init_tile(windows[row, tap % kj], [m, 0], (BM, BK))

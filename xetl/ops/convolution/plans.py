@@ -312,7 +312,7 @@ def _product_of_windows(
     tiles = evenly(pixels, MOST_PIXELS), tile, windows.width
     part = min(rows, PART)
     grid = (cdiv(rows, part), groups * cdiv(channels, tile), batch)
-    constants = (*windows.constants, groups, is_last, acc, part, *tiles)
+    constants = (*windows.constants, *windows.image, groups, is_last, acc, part, *tiles)
     return Launch(convolution, views, (), grid, constants)
 
 

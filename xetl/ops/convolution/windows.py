@@ -43,12 +43,14 @@ class Windows(NamedTuple):
         columns: taps of a row of the kernel that have separate windows.
         width: columns of a window.
         constants: TAPS, ROWS, STRIDE and DILATION of the kernels.
+        image: ABOVE and HEIGHT of `convolution`.
     """
 
     view: View
     columns: int
     width: int
     constants: tuple[int, int, int, int]
+    image: Pair
 
 
 def turn(
@@ -166,8 +168,9 @@ def find_windows(
     apart = 1 if sees_all else parts[0].stride[0]
     # Whole vectors of columns are transposed in registers, others one by one.
     rows, across = cdiv(rows, apart), cdiv(across, LEAST) * LEAST
+    whole, height = (images * rows, rows, across, channels), x.shape[2]
     found = [
-        _windows(g, (images * rows, rows, across, channels), i, apart)
+        _windows(g, whole, i, apart, (g.first[0], height if sees_all else rows))
         for i, g in zip(at, parts)
     ]
     shape = images, rows, across, channels
@@ -184,10 +187,15 @@ def _pixels(g: Geometry) -> int:
     return cdiv(g.result[1], STRIP) * STRIP
 
 
-def _windows(g: Geometry, shape: Shape, at: Pair, apart: int) -> Windows:
+def _windows(g: Geometry, shape: Shape, at: Pair, apart: int, image: Pair) -> Windows:
     """Return the windows of one geometry.
 
-    ``shape``: (rows of all images, rows, columns, channels) of the padded input.
+    Args:
+        g: the convolution.
+        shape: (rows of all images, rows, columns, channels) of the padded input.
+        at: the row and column of an image where the windows begin.
+        apart: rows of the input from one copied row to the next.
+        image: the rows of zeros before the rows of an image, and the number of these.
     """
     count, rows, across, channels = shape
     kh, kw = g.taps
@@ -203,4 +211,4 @@ def _windows(g: Geometry, shape: Shape, at: Pair, apart: int) -> Windows:
             array[start:], (count, kj, _pixels(g), k), strides, subok=True
         )
 
-    return Windows(view, kj, k, (kh, rows, g.stride[0] // apart, g.dilation[0]))
+    return Windows(view, kj, k, (kh, rows, g.stride[0] // apart, g.dilation[0]), image)
