@@ -98,9 +98,15 @@ def _accesses_many_rows(loop: scf.ForOp) -> bool:
     """Whether an iteration accesses more rows than there are registers for pointers.
 
     Strength reduction would keep a pointer to each row in memory, in this loop and in
-    each loop around it. A product for each row takes less time (a block of 16 x 16 that
-    is transposed: 160 cycles in place of 450).
+    each loop around it. In nested loops a product for each row takes less time (a block
+    of 16 x 16 that is transposed: 160 cycles in place of 450).
     """
+    around, outer = 0, loop.parent_op()
+    while outer is not None:
+        around += isinstance(outer, scf.ForOp)
+        outer = outer.parent_op()
+    if around < 2:
+        return False
     accesses = (op for op in loop.body.block.ops if isinstance(op, ACCESSES))
     strides = (strides_of(memref_type(accessed(op))) for op in accesses)
     return sum(s is None or s[:-1] == [None] for s in strides) > _POINTERS
