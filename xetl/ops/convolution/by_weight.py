@@ -40,6 +40,7 @@ from xetl.ops.convolution.plans import (
 from xetl.ops.convolution.windows import (
     MOST_COLUMNS,
     PART,
+    SCRATCH,
     TILE,
     by_pixels,
     contiguous,
@@ -193,10 +194,13 @@ def _by_windows(
         copies.append(turn(grad, of_groups, right, to))
     found = temporary((groups, taps, depth, outer), made.dtype)
     each_tap: View = lambda a: a.reshape(-1, windows.width, outer)
-    tile = evenly(windows.width, MOST_PIXELS), min(TILE, outer)
+    room = SCRATCH // x.dtype.itemsize
+    most = max(1, min(MOST_PIXELS, room // columns))
+    tile = evenly(windows.width, most), min(TILE, outer)
+    part = max(1, min(MOST_PIXELS, room // tile[0]) // columns)
     programs = groups * g.taps[0] * windows.columns
     grid = (cdiv(windows.width, tile[0]), cdiv(outer, tile[1]), programs)
-    constants = (*windows.constants, rows, sums_of(x.dtype), *tile, columns)
+    constants = (*windows.constants, rows, sums_of(x.dtype), part, *tile, columns)
     views = (windows.view, seen, each_tap)
     launch = Launch(convolution_by_windows, views, (), grid, constants)
     product = Step(launch, (padded, right, found))

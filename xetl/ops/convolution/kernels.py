@@ -465,17 +465,22 @@ def convolution_by_windows(
     DILATION: constexpr,
     COUNT: constexpr,
     ACC: constexpr,
+    PART: constexpr,
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
 ) -> None:
     """``out[g, tap] = sum over rows of windows[row of tap].T @ grad[g, row]``.
 
+    The windows of several rows are copied side by side: products with the pixels of one
+    row would be short.
+
     Args:
         windows: see `convolution`, as for TAPS to DILATION.
         grad: (groups, images * COUNT * BK, channels).
         out: (groups * TAPS * kj, k, channels).
         COUNT: rows of an image of the gradient.
+        PART: rows of the gradient of a product.
         BM: columns of windows of a program.
         BN: channels of a program.
         BK: pixels of a row of the gradient.
@@ -483,12 +488,20 @@ def convolution_by_windows(
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     number, groups, kj = xetile.program_id(2), grad.shape[0], windows.shape[1]
     g, ki = number // (TAPS * kj), number // kj % TAPS
+    copied = xetile.slm((BM, PART * BK), windows.dtype)
     acc = xetile.zeros((BM, BN), ACC)
-    for k in range(0, grad.shape[1], BK):
-        i = k // BK
-        top = (i // COUNT * groups + g) * ROWS + i % COUNT * STRIDE
-        window = windows[top + ki * DILATION, number % kj]
-        a = xetile.load_tile(xetile.init_tile(window, [0, m], (BK, BM)))
-        b = xetile.load_tile(xetile.init_tile(grad[g], [k, n], (BK, BN)))
-        acc = xetile.tile_mma(a.T, b, acc)
+    for k in range(0, grad.shape[1], PART * BK):
+        xetile.barrier()
+        for each in range(PART):
+            i = k // BK + each
+            window = xetile.zeros((BK, BM), windows.dtype)
+            if i * BK < grad.shape[1]:
+                top = (i // COUNT * groups + g) * ROWS + i % COUNT * STRIDE
+                row = windows[top + ki * DILATION, number % kj]
+                window = take(row, [0, m], (BK, BM), windows.dtype)
+            put(window.T, copied, [0, each * BK])
+        xetile.barrier()
+        a = xetile.load_tile(xetile.init_tile(copied, [0, 0], copied.shape))
+        b = xetile.load_tile(xetile.init_tile(grad[g], [k, n], (PART * BK, BN)))
+        acc = xetile.tile_mma(a, b, acc)
     put(acc, out[number], [m, n])
