@@ -40,7 +40,6 @@ from xetl.ops.convolution.plans import (
 from xetl.ops.convolution.windows import (
     MOST_COLUMNS,
     PART,
-    SCRATCH,
     TILE,
     by_pixels,
     contiguous,
@@ -53,6 +52,8 @@ from xetl.ops.rows.reductions import add_all
 
 _PROGRAMS = 64
 """Programs of `direct_by_weight` if there are as many images."""
+_MOST_ROWS = 256
+"""The most rows of a product of windows: they share what is read of the gradient."""
 
 
 class _Tile(NamedTuple):
@@ -182,7 +183,7 @@ def _by_windows(
 ) -> list[Step]:
     """Return the launches of `convolution_by_windows`."""
     (rows, columns), (outer, inner) = g.result, (made.shape[0] // groups, made.shape[1])
-    batch, taps, depth = x.shape[0], size_of(g.taps), paired(inner, x)
+    batch, depth = x.shape[0], paired(inner, x)
     copies, padded, (windows,) = find_windows(x, [g], groups)
     right: Operand = grad
     seen: View = lambda a: _as_one(by_pixels(a))
@@ -192,15 +193,17 @@ def _by_windows(
         of_groups: View = lambda a: a.reshape(batch, groups, outer, -1).swapaxes(0, 1)
         to: View = lambda a: a.reshape(groups, batch, rows * columns, outer)
         copies.append(turn(grad, of_groups, right, to))
-    found = temporary((groups, taps, depth, outer), made.dtype)
-    each_tap: View = lambda a: a.reshape(-1, windows.width, outer)
-    room = SCRATCH // x.dtype.itemsize
-    most = max(1, min(MOST_PIXELS, room // columns))
-    tile = evenly(windows.width, most), min(TILE, outer)
-    part = max(1, min(MOST_PIXELS, room // tile[0]) // columns)
-    programs = groups * g.taps[0] * windows.columns
+    found = temporary((groups, size_of(g.taps), depth, outer), made.dtype)
+    taps, room = g.taps[0] * windows.columns, room_of(x) // x.dtype.itemsize
+    most = max(1, min(_MOST_ROWS, room // columns))
+    seen_taps = divisors(taps, max(1, most // windows.width))[-1]
+    tile = evenly(windows.width, min(most, MOST_PIXELS)), min(TILE, outer)
+    part = max(1, min(MOST_PIXELS, room // (seen_taps * tile[0])) // columns)
+    each_tap: View = lambda a: a.reshape(-1, seen_taps * windows.width, outer)
+    programs = groups * taps // seen_taps
     grid = (cdiv(windows.width, tile[0]), cdiv(outer, tile[1]), programs)
-    constants = (*windows.constants, rows, sums_of(x.dtype), part, *tile, columns)
+    tiles = seen_taps, part, *tile, columns
+    constants = (*windows.constants, rows, sums_of(x.dtype), *tiles)
     views = (windows.view, seen, each_tap)
     launch = Launch(convolution_by_windows, views, (), grid, constants)
     product = Step(launch, (padded, right, found))

@@ -465,6 +465,7 @@ def convolution_by_windows(
     DILATION: constexpr,
     COUNT: constexpr,
     ACC: constexpr,
+    SEEN: constexpr,
     PART: constexpr,
     BM: constexpr,
     BN: constexpr,
@@ -478,30 +479,31 @@ def convolution_by_windows(
     Args:
         windows: see `convolution`, as for TAPS to DILATION.
         grad: (groups, images * COUNT * BK, channels).
-        out: (groups * TAPS * kj, k, channels).
+        out: (groups * TAPS * kj / SEEN, SEEN * k, channels).
         COUNT: rows of an image of the gradient.
+        SEEN: taps of a program; BM is then all of k, unless SEEN is 1.
         PART: rows of the gradient of a product.
         BM: columns of windows of a program.
         BN: channels of a program.
         BK: pixels of a row of the gradient.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
-    number, groups, kj = xetile.program_id(2), grad.shape[0], windows.shape[1]
-    g, ki = number // (TAPS * kj), number // kj % TAPS
-    copied = xetile.slm((BM, PART * BK), windows.dtype)
-    acc = xetile.zeros((BM, BN), ACC)
+    first, groups, kj = xetile.program_id(2) * SEEN, grad.shape[0], windows.shape[1]
+    g = first // (TAPS * kj)
+    copied = xetile.slm((SEEN * BM, PART * BK), windows.dtype)
+    acc = xetile.zeros((SEEN * BM, BN), ACC)
     for k in range(0, grad.shape[1], PART * BK):
         xetile.barrier()
-        for each in range(PART):
-            i = k // BK + each
+        for number in range(SEEN * PART):
+            tap, i = first + number // PART, k // BK + number % PART
             window = xetile.zeros((BK, BM), windows.dtype)
             if i * BK < grad.shape[1]:
                 top = (i // COUNT * groups + g) * ROWS + i % COUNT * STRIDE
-                row = windows[top + ki * DILATION, number % kj]
+                row = windows[top + tap // kj % TAPS * DILATION, tap % kj]
                 window = take(row, [0, m], (BK, BM), windows.dtype)
-            put(window.T, copied, [0, each * BK])
+            put(window.T, copied, [number // PART * BM, number % PART * BK])
         xetile.barrier()
         a = xetile.load_tile(xetile.init_tile(copied, [0, 0], copied.shape))
         b = xetile.load_tile(xetile.init_tile(grad[g], [k, n], (PART * BK, BN)))
         acc = xetile.tile_mma(a, b, acc)
-    put(acc, out[number], [m, n])
+    put(acc, out[xetile.program_id(2)], [m, n])
