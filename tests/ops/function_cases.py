@@ -200,6 +200,11 @@ CASES = [
         )
     ),
     Case("cross_entropy", tensors(normal(9, 5), classes(9), WEIGHT), ()),
+    *(
+        Case("cross_entropy", tensors(normal(*shape), positive(*shape)), each, smooth=2)
+        for shape in ((9, 19), (3, 5, 2, 4))
+        for each in ({}, {"reduction": "none", "label_smoothing": 0.1})
+    ),
     Case("nll_loss", tensors(normal(9, 5), classes(9), WEIGHT), ()),
     Case("embedding", tensors(NUMBERS, normal(9, 20)), smooth=0),
     Case("mse_loss", tensors(X, Y), smooth=2),

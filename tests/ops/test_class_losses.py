@@ -97,6 +97,55 @@ def test_scores_that_are_infinite_or_nan(
     _close(ops.cross_entropy(x, target, **options), wanted)
 
 
+SHAPES = [(5,), (9, 5), (9, 19), (300, 100), (3, 5, 2, 4), (2, 19, 3, 70)]
+BOUNDS = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 2e-2}
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_probabilities(
+    shape: tuple[int, ...],
+    reduction: str,
+    smoothing: float,
+    is_turned: bool,
+    dtype: Any,
+) -> None:
+    """The loss and its derivatives, with weights and without, in any layout."""
+    make = torch.Generator().manual_seed(1)
+    x, y = (torch.rand(shape, generator=make).to(dtype) for _ in "xy")
+    if is_turned and len(shape) > 1:
+        y = y.transpose(0, 1).contiguous().transpose(0, 1)
+    weight = torch.rand(shape[:2][-1], generator=make).to(dtype)
+    options: dict[str, Any] = {"reduction": reduction, "label_smoothing": smoothing}
+    for each in (None, weight):
+        ours = [t.clone().requires_grad_() for t in (x, y)]
+        theirs = [t.double().requires_grad_() for t in (x, y)]
+        found = ops.cross_entropy(*ours, each, **options)
+        exact = None if each is None else each.double()
+        wanted = torch.nn.functional.cross_entropy(*theirs, exact, **options)
+        grad = torch.rand(found.shape, generator=make).to(dtype)
+        pairs = zip(
+            (found, *torch.autograd.grad(found, ours, grad)),
+            (wanted, *torch.autograd.grad(wanted, theirs, grad.double())),
+        )
+        for one, two in pairs:
+            assert one.dtype == dtype
+            bound = BOUNDS[dtype] * two.abs().max().item()
+            torch.testing.assert_close(one.double(), two, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("classes", [3, 40])
+def test_what_has_no_probability_may_be_impossible(classes: int) -> None:
+    """With a probability of 0, minus infinity adds nothing, where torch gives NaN."""
+    x, y = torch.zeros(4, classes), torch.zeros(4, classes)
+    x[:, 0], y[:, 1] = -float("inf"), 1.0
+    wanted = torch.log(torch.tensor(classes - 1.0))
+    _close(ops.cross_entropy(x, y), wanted)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_derivative_of_nll_loss_goes_along_rows_in_pieces(

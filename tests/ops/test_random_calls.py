@@ -193,6 +193,10 @@ class Draw(random.Random):
             target.view(-1)[0] = 0  # else the mean is of nothing
         if name == "cross_entropy" and self.random() < 0.5:
             how["label_smoothing"] = 0.2
+        if name == "cross_entropy" and self.random() < 0.3:
+            how.pop("ignore_index", None)
+            tensors = x, self.tensor(shape, dtype)
+            return Drawn(f"{name} {how}", tensors, *_with(ours, theirs, how))
         pair = _with(
             lambda x, **most: ours(x, target, **most),
             lambda x, **most: theirs(x, target, **most),

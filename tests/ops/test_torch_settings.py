@@ -172,7 +172,15 @@ X = torch.ones(3, 8)
         (lambda: ops.max(X, 1, out=X), "X0827", "`max`: `out` is no sequence of 2"),
         (lambda: ops.sort(X, out=(X, X)), "X0828", "`sort` cannot give its result"),
         (lambda: ops.relu(None), "X0805", "`input` is not an array but a NoneType"),
-        (lambda: ops.cross_entropy(X, X), "X0828", "a target of f32"),
+        (lambda: ops.nll_loss(X, X), "X0828", "a target of f32"),
+        (lambda: ops.cross_entropy(X, X.int()), "X0828", "a target of i32"),
+        (lambda: ops.cross_entropy(X, X.double()), "X0828", "target of f64"),
+        (lambda: ops.cross_entropy(X, X[1:]), "X0827", "`target` is .2, "),
+        (
+            lambda: ops.cross_entropy(X, X, ignore_index=0),
+            "X0829",
+            "`ignore_index` is 0, but `target` has probabilities",
+        ),
         (
             lambda: ops.nll_loss(X[:, :0], torch.zeros(3, dtype=torch.int64)),
             "X0827",

@@ -21,7 +21,7 @@ from xetl.ops.calling.declarations import (
     Context,
     Operand,
     Step,
-    along,
+    along_view,
     out_and_gradient,
     result,
     result_like,
@@ -37,6 +37,7 @@ from xetl.ops.calling.repeated import Arguments
 from xetl.ops.calling.views import array_of, floats, size_of, vectors_of, width_of
 from xetl.ops.losses import kernels
 from xetl.ops.rows.reduction_kernels import Down, down_of
+from xetl.ops.rows.softmaxes import log_softmax
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.tensors import needs_derivative
@@ -84,9 +85,27 @@ def _turned(x: Operand, m: int) -> Down:
 
 def _as_rows(x: Operand) -> tuple[Operand, list[Step]]:
     """Return scores with a view as rows: x, or a copy and the steps that write it."""
-    if x.ndim < 2 or are_views([array_of(x)], [_classes_last]):
-        return x, []
-    return along(x, 1)
+    return along_view(x, _classes_last, min(x.ndim, 2) - 1)
+
+
+def _labels(
+    target: Operand, x: Operand, down: Down | None
+) -> tuple[Operand, View, list[Step]]:
+    """Return a target or a copy, its view in kernels, and the steps of the copy."""
+    if not target.dtype.is_float:
+        return target, as_line if down is None else _lines(down), []
+    if down is None:
+        seen, moves = _as_rows(target)
+        return seen, _classes_last, moves
+    if are_views([array_of(target)], [down.source]):
+        return target, down.source, []
+    to = temporary(target.shape, target.dtype, order=x.order)
+    return to, down.source, [copied(target, to)]
+
+
+def _shape_of_rows(x: Operand) -> Shape:
+    """Return the shape of a target of classes."""
+    return (*x.shape[: x.ndim > 1], *x.shape[2:])
 
 
 def _rows_of(x: Operand, reduction: str) -> int:
@@ -126,10 +145,25 @@ def check_smoothing(smoothing: float) -> None:
         raise LaunchError(problem, "X0829", "`label_smoothing` is 0 to 1")
 
 
+def _check_ignored(ignore_index: int, is_soft: bool) -> None:
+    """Refuse an ignored class beside probabilities; negative numbers are no class."""
+    if is_soft and ignore_index >= 0:
+        problem = f"`ignore_index` is {ignore_index}, but `target` has probabilities"
+        raise LaunchError(problem, "X0829", "leave out `ignore_index`")
+
+
 def check_classes(
-    name: str, x: Operand, target: Operand, weight: Operand | None, reduction: str
+    name: str,
+    x: Operand,
+    target: Operand,
+    weight: Operand | None,
+    reduction: str,
+    has_probabilities: bool = False,
 ) -> int:
     """Return the number of classes.
+
+    Args:
+        has_probabilities: whether the target may have a probability for each class.
 
     Raises:
         LaunchError: operands or ``reduction`` do not fit.
@@ -138,15 +172,17 @@ def check_classes(
     if not x.shape:
         raise wrong_shape(name, "`input` is a number", "pass (..., classes)")
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]
-    wanted = () if x.ndim == 1 else (x.shape[0], *x.shape[2:])
-    if target.dtype != i64:
-        raise LaunchError(
-            f"`{name}` was given a target of {target.dtype}",
-            code="X0828",
-            help="pass the number of each row's class as i64; probabilities are "
-            "not supported",
-        )
-    if tuple(target.shape) != tuple(wanted) or (classes == 0 and 0 not in wanted):
+    wanted = rows = _shape_of_rows(x)
+    if has_probabilities and target.dtype.is_float:
+        wanted = x.shape
+        floats(name, x, target)
+    elif target.dtype != i64:
+        help_ = "pass the number of each row's class as i64"
+        if has_probabilities:
+            help_ += ", or the probability of each class as a float"
+        problem = f"`{name}` was given a target of {target.dtype}"
+        raise LaunchError(problem, "X0828", help_)
+    if tuple(target.shape) != tuple(wanted) or (classes == 0 and 0 not in rows):
         problem = f"`target` is {target.shape}, but `input` is {x.shape}"
         raise wrong_shape(name, problem, "pass one class for each row")
     if weight is not None and tuple(weight.shape) != (classes,):
@@ -158,13 +194,36 @@ def check_classes(
 def _loss_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
     x, target, weight, total = context.saved
     ignore, _, smoothing, is_log = context.values[3:7]
-    found = class_loss_backward(
-        grad, x, target, weight, total, ignore, smoothing, is_log
-    )
-    return {"input": found}
+    operands = grad, x, target, weight, total
+    found: dict[str, Any] = {}
+    if context.needs("input"):
+        found["input"] = class_loss_backward(*operands, ignore, smoothing, is_log)
+    if context.needs("target"):
+        found["target"] = _by_probabilities(*operands, smoothing)
+    return found
+
+
+def _by_probabilities(
+    grad: Any, x: Any, target: Any, weight: Any, total: Any, smoothing: float
+) -> Any:
+    """Return the gradient of a target of probabilities."""
+    dim = min(x.ndim, 2) - 1
+    by_row = grad * (smoothing - 1) / total.reshape(())
+    found = log_softmax(x, dim) * (by_row.unsqueeze(dim) if by_row.ndim else by_row)
+    if weight is not None:
+        found = found * weight.reshape(-1, *[1] * (x.ndim - dim - 1))
+    return found.to(target.dtype)
 
 
 _KEPT = ["input", "target", "weight", "result1"]
+
+
+def _finish(kept: Operand, to: Operand, total: Operand, is_mean: bool) -> Step:
+    """Return the launch that adds up losses and their weights."""
+    constants = (is_mean, kept.dtype, min(1024, width_of(kept.shape[1])))
+    views = (_first, _second, itself, itself)
+    launch = Launch(kernels.finish_loss, views, (), (1, 1, 1), constants)
+    return Step(launch, (kept, kept, to, total))
 
 
 @function(results=2, backward=_loss_backward, saves=_KEPT)
@@ -179,28 +238,30 @@ def class_loss(
 ) -> Any:
     """The loss, and the divisor of its mean."""
     name = "nll_loss" if is_log else "cross_entropy"
-    classes = check_classes(name, input, target, weight, reduction)
+    classes = check_classes(name, input, target, weight, reduction, not is_log)
     check_smoothing(label_smoothing)
-    dtype = floats(name, input)
-    acc = SUMS[dtype]
-    shape: Shape = target.shape if reduction == "none" else ()
+    dtype, is_soft = floats(name, input), target.dtype.is_float
+    _check_ignored(ignore_index, is_soft)
+    acc, spreads = SUMS[dtype], is_soft or label_smoothing != 0
+    shape: Shape = _shape_of_rows(input) if reduction == "none" else ()
 
     def steps(made: Sequence[Operand]) -> list[Step]:
-        m, x, moves = size_of(target.shape), input, list[Step]()
+        m, x, moves = size_of(_shape_of_rows(input)), input, list[Step]()
         # If one element of a row is read and one is written, lanes go over rows.
         few = classes if is_log and reduction == "none" else _FEW
         down = _as_columns(input, m, few)
         if down is None:
             x, moves = _as_rows(input)
+        labels, seen, copies = _labels(target, input, down)
         some = _rows_of(x, reduction) if is_log and down is None else 1
         kept = temporary((2, cdiv(m, some)), acc)
         first, to_first = (made[0], itself) if reduction == "none" else (kept, _first)
         numbers: tuple[float, ...] = (ignore_index, label_smoothing)
         if down is None:
-            views = (_classes_last, as_line, itself, chain(to_first, as_line), _second)
+            views = (_classes_last, seen, itself, chain(to_first, as_line), _second)
             each = some if is_log else _rows_at_once(x, m, classes)
             kernel = kernels.nll_rows if is_log else kernels.cross_entropy_rows
-            how = (label_smoothing != 0, acc, width_of(classes), each)
+            how = (spreads, acc, width_of(classes), each)
             last = (acc, some) if is_log else how
             numbers = numbers[: 1 if is_log else 2]
             launch = Launch(kernel, views, (), (cdiv(m, each), 1, 1), last)
@@ -209,18 +270,14 @@ def class_loss(
             ends = chain(to_first, line), chain(_second, line)
             width = _width(input, down)
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
-            last = (label_smoothing != 0, is_log, acc, width)
-            views = (down.source, line, itself, *ends)
+            last = (spreads, is_log, acc, width)
+            views = (down.source, seen, itself, *ends)
             launch = Launch(kernels.cross_entropy_columns, views, (), grid, last)
-        one = Step(launch, (x, target, weight, first, kept), numbers)
-        width = min(1024, width_of(cdiv(m, some)))
-        ends = (reduction == "mean", acc, width)
-        views = (_first, _second, itself, itself)
-        last = Launch(kernels.finish_loss, views, (), (1, 1, 1), ends)
-        # Without a reduction, this launch only sets the divisor to 1.
+        one = Step(launch, (x, labels, weight, first, kept), numbers)
+        # Without a reduction, the last launch only sets the divisor to 1.
         to = temporary((1,), dtype) if reduction == "none" else made[0]
-        last = Step(last, (kept, kept, to, made[1]))
-        return [*moves, one, last] if m else [last]
+        last = _finish(kept, to, made[1], reduction == "mean")
+        return [*moves, *copies, one, last] if m else [last]
 
     return Call((result(shape, dtype), result((1,), acc)), steps)
 
@@ -238,16 +295,18 @@ def class_loss_backward(
 ) -> Any:
     """The gradient of the input."""
     classes = input.shape[0] if input.ndim == 1 else input.shape[1]
-    acc, m = SUMS[input.dtype], size_of(target.shape)
+    acc, m = SUMS[input.dtype], size_of(_shape_of_rows(input))
+    spreads = label_smoothing != 0 or target.dtype.is_float
 
     def steps(made: Sequence[Operand]) -> list[Step]:
         if not m:
             return []
         down, x, moves = _as_columns(input, m), input, list[Step]()
         numbers = ignore_index, label_smoothing
+        labels, seen, copies = _labels(target, input, down)
         if down is None:
             x, moves = _as_rows(input)
-            views = (as_line, _classes_last, as_line, itself, itself, _classes_last)
+            views = (as_line, _classes_last, seen, itself, itself, _classes_last)
             kernel, grid = kernels.cross_entropy_backward_rows, (m, 1, 1)
             constants = (acc, width_of(classes))
             if is_log:
@@ -258,14 +317,14 @@ def class_loss_backward(
             each: View = lambda a: np.broadcast_to(
                 line(a) if a.size == m else a.reshape(1, 1), down.shape[::2], subok=True
             )
-            views = (each, down.source, line, itself, itself, down.source)
+            views = (each, down.source, seen, itself, itself, down.source)
             width = _width(input, down)
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
-            constants = (label_smoothing != 0, is_log, acc, width)
+            constants = (spreads, is_log, acc, width)
         launch = Launch(kernel, views, (), grid, constants)
         to = temporary(x.shape, x.dtype, order=x.order) if moves else made[0]
-        one = Step(launch, (grad, x, target, weight, total, to), numbers)
-        return [*moves, one, *([copied(to, made[0])] if moves else [])]
+        one = Step(launch, (grad, x, labels, weight, total, to), numbers)
+        return [*moves, *copies, one, *([copied(to, made[0])] if moves else [])]
 
     return Call((result_like(input, input.dtype),), steps)
 
@@ -345,14 +404,17 @@ def cross_entropy(
 
     With smoothing s, all classes have the target ``s / classes``, and the class of the
     row has ``1 - s`` more. The mean is divided by the sum of the weights of the rows
-    that count.
+    that count. For a target of probabilities the loss of a row is ``-sum(weight *
+    target * log(softmax(input)))``, which is 0 where the probability is; the mean is
+    divided by the number of rows.
 
     Args:
         input: (n, classes, ...) or (classes,), scores; f16, bf16, f32 or f64.
-        target: (n, ...) or a number, i64: the class of each row.
+        target: (n, ...) or a number, i64: the class of each row; or probabilities of
+            the shape and dtype of ``input``.
         weight: (classes,) or None, without a derivative.
         size_average: None; ``reduction`` replaces it and ``reduce``.
-        ignore_index: the class of rows that do not count.
+        ignore_index: the class of rows that do not count; negative for probabilities.
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         label_smoothing: s, from 0 to 1.
@@ -360,7 +422,7 @@ def cross_entropy(
 
     Returns:
         ``out``, or a new array of the library and dtype of ``input``: no dimensions,
-        or the shape of ``target`` for ``"none"``.
+        or a number for each row for ``"none"``.
         The derivative is 0 where f32 would be subnormal (below 1.2e-38).
 
     Raises:

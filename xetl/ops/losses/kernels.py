@@ -38,49 +38,69 @@ def cross_entropy_rows(
 
     Args:
         x: (m, n), scores.
-        labels: (m,), the class of each row.
+        labels: (m,), the class of each row, or (m, n) of a float dtype, the
+            probability of each class.
         weight: (n,) of the classes, or None.
         losses: (m,).
         weights: (m,), 0 for ignored rows.
         ignore: the class of rows that do not count.
         smoothing: the part of the target that is spread over all classes.
-        SPREADS: whether smoothing is not 0.
+        SPREADS: whether smoothing is not 0, or labels are probabilities.
         ACC: the dtype of the computation.
         WIDTH: columns of a tile, n or more.
     """
     row, n = xetile.program_id(0) * ROWS, x.shape[1]
-    label = xetile.load_tile(xetile.init_tile(labels, [row], (ROWS,)))
     v = take(x, [row, 0], (ROWS, WIDTH), ACC, -xetile.inf)
     # As in `softmax_rows`.
     largest = v.max(1, keepdims=True, propagate_nan=False)
     v = v - largest
     total = exponential(v).sum(1, keepdims=True)
     total = xetile.log(total.reshape((1, ROWS)))
-    if not SPREADS:
+    label = labels_of(labels, [row], (ROWS,))
+    count = xetile.zeros((1, ROWS), ACC) + 1.0
+    if not labels.dtype.is_float:
         count = counted(label, weight, n, ignore, ACC)
+    put(count.reshape((ROWS,)), weights, [row])
+    if not SPREADS:
         at = xetile.init_tile(x, [row + xetile.arange(ROWS), label])
         v = xetile.load_gather(at).to(ACC)[None, :] - largest.reshape((1, ROWS))
         loss = count * (total - v)
         # With a weight of 0, an infinite score must not become NaN.
         loss = xetile.where(count == 0, 0.0, loss)
         put(loss.reshape((ROWS,)), losses, [row])
-        put(count.reshape((ROWS,)), weights, [row])
         return
     v = v - total.reshape((ROWS, 1))
-    column = xetile.arange(WIDTH)[None, :]
-    zeros = xetile.zeros((ROWS, WIDTH), ACC)
-    is_label = column == label[:, None]
-    share = xetile.where(is_label, zeros + (1.0 - smoothing), zeros)
-    share = xetile.where(column < n, share + smoothing / n, zeros)
-    mine = xetile.where(is_label, 1.0, 0.0).to(ACC)
-    if weight is not None:
-        w = take(weight, [0], (WIDTH,), ACC)[None, :]
-        share, mine = share * w, mine * w
+    shape = ROWS, WIDTH
+    share = shares_of_rows(labels, weight, row, n, ignore, smoothing, ACC, shape)
     # With a share of 0, minus infinity must not become NaN.
-    loss = -xetile.where(share == 0, 0.0, share * v).sum(1)
-    is_ignored = label == ignore
-    put(xetile.where(is_ignored, 0.0, loss), losses, [row])
-    put(xetile.where(is_ignored, 0.0, mine.sum(1)), weights, [row])
+    put(-xetile.where(share == 0, 0.0, share * v).sum(1), losses, [row])
+
+
+@xetile.function
+def shares_of_rows(
+    labels: Array,
+    weight: Array | None,
+    row: int,
+    n: int,
+    ignore: int,
+    smoothing: float,
+    ACC: constexpr,
+    SHAPE: constexpr,
+) -> Vector:
+    """Return the share of each class in the target of some rows, times its weight."""
+    column, zeros = xetile.arange(SHAPE[1])[None, :], xetile.zeros(SHAPE, ACC)
+    is_shared = column < n
+    if labels.dtype.is_float:
+        share = take(labels, [row, 0], SHAPE, ACC)
+    else:
+        label = xetile.load_tile(xetile.init_tile(labels, [row], SHAPE[:1]))[:, None]
+        share = xetile.where(column == label, zeros + 1.0, zeros)
+        is_shared = is_shared & (label != ignore)
+    share = share * (1.0 - smoothing) + smoothing / n
+    share = xetile.where(is_shared, share, zeros)
+    if weight is not None:
+        share = share * take(weight, [0], SHAPE[1:], ACC)[None, :]
+    return share
 
 
 @xetile.function
@@ -105,20 +125,36 @@ def normal(x: Vector) -> Vector:
 
 
 @xetile.function
+def labels_of(labels: Array, place: list[int], SHAPE: constexpr) -> Vector:
+    """Return the classes of some rows or columns; 0 if they have probabilities."""
+    if labels.dtype.is_float:
+        return xetile.zeros(SHAPE, i32)
+    return xetile.load_tile(xetile.init_tile(labels, place, SHAPE))
+
+
+@xetile.function
 def shares(
-    is_label: Vector,
+    labels: Array,
+    label: Vector,
     weight: Array | None,
+    place: list[int],
     c: int,
     smoothing: float,
     n: int,
     ACC: constexpr,
-) -> tuple[Vector, Vector]:
-    """Return class c's share of the target of each column, and its weight in a mean."""
-    mine = xetile.where(is_label, 1.0, 0.0).to(ACC)
-    share = mine * (1.0 - smoothing) + smoothing / n
+) -> Vector:
+    """Return class c's share of the target of each column, times its weight.
+
+    ``label`` is the result of `labels_of` for the same columns.
+    """
+    if labels.dtype.is_float:
+        share = take(matrix(labels, place[0]), [c, place[1]], label.shape, ACC)
+    else:
+        share = xetile.where(label == c, 1.0, 0.0).to(ACC)
+    share = share * (1.0 - smoothing) + smoothing / n
     if weight is not None:
-        share, mine = share * weight[c].to(ACC), mine * weight[c].to(ACC)
-    return share, mine
+        share = share * weight[c].to(ACC)
+    return share
 
 
 @xetile.function
@@ -149,32 +185,34 @@ def cross_entropy_columns(
 ) -> None:
     """`cross_entropy_rows` of columns: x is (..., n, m), all others are (..., m).
 
+    Probabilities are (..., n, m), as x is.
     ``IS_LOG``: whether x has logarithms of probabilities, as in `nll_rows`.
     """
     number, first = xetile.program_id(1), xetile.program_id(0) * WIDTH
     source, place = matrix(x, number), [number, first]
     n = source.shape[0]
-    label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
-    largest = total = loss = spread = count = xetile.zeros((1, WIDTH), ACC)
+    label = labels_of(labels, place, (1, WIDTH))
+    largest = total = loss = spread = xetile.zeros((1, WIDTH), ACC)
     if not IS_LOG:
         largest = largest_of_columns(source, first, ACC, WIDTH)
         for c in range(0, n):
             v = take(source, [c, first], (1, WIDTH), ACC) - largest
             total = total + exponential(v)
             if SPREADS:
-                share, mine = shares(label == c, weight, c, smoothing, n, ACC)
+                share = shares(labels, label, weight, place, c, smoothing, n, ACC)
                 # As in `cross_entropy_rows`.
                 loss = loss - xetile.where(share == 0, 0.0, share * v)
-                spread, count = spread + share, count + mine
+                spread = spread + share
+    count = xetile.zeros((1, WIDTH), ACC) + 1.0
+    if not labels.dtype.is_float:
+        count = counted(label.reshape((WIDTH,)), weight, n, ignore, ACC)
     if SPREADS:
         loss = loss + spread * xetile.log(total)
         loss = xetile.where(label == ignore, 0.0, loss)
-        count = xetile.where(label == ignore, 0.0, count)
     else:
         label = label.reshape((WIDTH,))
         at = xetile.init_tile(source, [label, first + xetile.arange(WIDTH)])
         v = xetile.load_gather(at).to(ACC)[None, :]
-        count = counted(label, weight, n, ignore, ACC)
         loss = -v * count if IS_LOG else count * (xetile.log(total) - (v - largest))
         loss = xetile.where(count == 0, 0.0, loss)
     put(loss, losses, place)
@@ -269,23 +307,17 @@ def cross_entropy_backward_rows(
 
     ``grad`` is (m,), or (1,) for all rows; ``total`` is (1,).
     """
-    row = xetile.program_id(0)
-    n = x.shape[1]
-    tile = xetile.init_tile(x, [row, 0], (1, WIDTH))
-    column = xetile.arange(WIDTH)[None, :]
-    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
-    label = labels[row]
-    zeros = xetile.zeros((1, WIDTH), ACC)
-    share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
-    share = xetile.where(column < n, share + smoothing / n, zeros)
-    if weight is not None:
-        share = share * take(weight, [0], (WIDTH,), ACC)[None, :]
+    row, n = xetile.program_id(0), x.shape[1]
+    v = take(x, [row, 0], (1, WIDTH), ACC, -xetile.inf)
+    shape = 1, WIDTH
+    share = shares_of_rows(labels, weight, row, n, ignore, smoothing, ACC, shape)
     largest = v.max(1, keepdims=True, propagate_nan=False)
     e = exponential(v - largest)
     d = e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True)) - share
     d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
-    if label == ignore:
-        d = xetile.zeros((1, WIDTH), ACC)
+    if not labels.dtype.is_float:
+        # A row that does not count may have NaN.
+        d = xetile.where(labels[row] == ignore, 0.0, d)
     put(normal(d), out, [row, 0])
 
 
@@ -346,12 +378,12 @@ def cross_entropy_backward_columns(
     number, first = xetile.program_id(1), xetile.program_id(0) * WIDTH
     source, to, place = matrix(x, number), matrix(out, number), [number, first]
     n = source.shape[0]
-    label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
+    label = labels_of(labels, place, (1, WIDTH))
     g = take(grad, place, (1, WIDTH), ACC) / total[0]
-    count = counted(label.reshape((WIDTH,)), weight, n, ignore, ACC)
     if SPREADS:
         count = xetile.where(label == ignore, 0.0, 1.0).to(ACC)
     else:
+        count = counted(label.reshape((WIDTH,)), weight, n, ignore, ACC)
         g = g * count
     largest = sums = spread = xetile.zeros((1, WIDTH), ACC)
     if not IS_LOG:
@@ -360,14 +392,14 @@ def cross_entropy_backward_columns(
             v = take(source, [c, first], (1, WIDTH), ACC) - largest
             sums = sums + exponential(v)
             if SPREADS:
-                share, _ = shares(label == c, weight, c, smoothing, n, ACC)
+                share = shares(labels, label, weight, place, c, smoothing, n, ACC)
                 spread = spread + share
         spread = (spread * g if SPREADS else g) / sums
     # i32 labels take fewer vectors than i64. -1 stands for all outside of the classes.
     short = xetile.where((label >= 0) & (label < n), label, -1).to(i32)
     for c in range(0, n):
         if SPREADS:
-            share, _ = shares(label == c, weight, c, smoothing, n, ACC)
+            share = shares(labels, label, weight, place, c, smoothing, n, ACC)
             d = -share * g
         else:
             d = -xetile.where(short == c, g, 0.0)
