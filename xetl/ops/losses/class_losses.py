@@ -55,6 +55,9 @@ _TOGETHER, _ELEMENTS = 16, 8192
 """The most rows of a program, and elements of them [measured: Zen 5, 32 classes: row by
 row 23 ns each, now 7]."""
 
+_BYTES = 4096
+"""The most bytes of rows of a program of the derivative [measured]."""
+
 REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -114,11 +117,11 @@ def _rows_of(x: Operand, reduction: str) -> int:
     return 1 if is_there or reduction == "none" else 128
 
 
-def _rows_at_once(x: Operand, m: int, classes: int) -> int:
-    """How many rows a program of `cross_entropy_rows` has; on a GPU many wait."""
+def _rows_at_once(x: Operand, m: int, classes: int, elements: int) -> int:
+    """How many rows of at most ``elements`` a program has; on a GPU many wait."""
     if choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND:
         return 1
-    most = _ELEMENTS // width_of(classes)
+    most = elements // width_of(classes)
     return max(1, min(_TOGETHER, most, 1 << (m - 1).bit_length()))
 
 
@@ -195,12 +198,11 @@ def _loss_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
     x, target, weight, total = context.saved
     ignore, _, smoothing, is_log = context.values[3:7]
     operands = grad, x, target, weight, total
-    found: dict[str, Any] = {}
-    if context.needs("input"):
-        found["input"] = class_loss_backward(*operands, ignore, smoothing, is_log)
+    by_input = class_loss_backward(*operands, ignore, smoothing, is_log)
     if context.needs("target"):
-        found["target"] = _by_probabilities(*operands, smoothing)
-    return found
+        by_target = _by_probabilities(*operands, smoothing)
+        return {"input": by_input, "target": by_target}
+    return {"input": by_input}
 
 
 def _by_probabilities(
@@ -259,7 +261,7 @@ def class_loss(
         numbers: tuple[float, ...] = (ignore_index, label_smoothing)
         if down is None:
             views = (_classes_last, seen, itself, chain(to_first, as_line), _second)
-            each = some if is_log else _rows_at_once(x, m, classes)
+            each = some if is_log else _rows_at_once(x, m, classes, _ELEMENTS)
             kernel = kernels.nll_rows if is_log else kernels.cross_entropy_rows
             how = (spreads, acc, width_of(classes), each)
             last = (acc, some) if is_log else how
@@ -306,15 +308,18 @@ def class_loss_backward(
         labels, seen, copies = _labels(target, input, down)
         if down is None:
             x, moves = _as_rows(input)
-            views = (as_line, _classes_last, seen, itself, itself, _classes_last)
-            kernel, grid = kernels.cross_entropy_backward_rows, (m, 1, 1)
-            constants = (acc, width_of(classes))
+            each: View = lambda a: np.broadcast_to(as_line(a), (m,), subok=True)
+            views = (each, _classes_last, seen, itself, itself, _classes_last)
+            kernel = kernels.cross_entropy_backward_rows
+            rows = _rows_at_once(x, m, classes, 8 * _BYTES // acc.bits)
+            constants = (acc, width_of(classes), rows)
             if is_log:
-                kernel = kernels.nll_backward_rows
+                kernel, rows = kernels.nll_backward_rows, 1
                 constants = (acc, min(_PIECE, width_of(classes)))
+            grid = (cdiv(m, rows), 1, 1)
         else:
             line, kernel = _lines(down), kernels.cross_entropy_backward_columns
-            each: View = lambda a: np.broadcast_to(
+            each = lambda a: np.broadcast_to(
                 line(a) if a.size == m else a.reshape(1, 1), down.shape[::2], subok=True
             )
             views = (each, down.source, seen, itself, itself, down.source)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from xetl import xetile
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
@@ -164,7 +166,10 @@ class _Loss:
     ) -> list[Step]:
         """Return the launch for the gradient of the scores of a piece."""
         z = _first(part)
-        views = (_at(slice(1)), z, _at(part), itself, _at(slice(1, 2)), z)
+        all_rows: View = lambda a: np.broadcast_to(
+            a[:1], part.stop - part.start, subok=True
+        )
+        views = (all_rows, z, _at(part), itself, _at(slice(1, 2)), z)
         operands = (ends, scores, self.labels, None, ends, slopes)
         return [self._of_rows(cross_entropy_backward_rows, operands, views, part)]
 

@@ -302,22 +302,24 @@ def cross_entropy_backward_rows(
     smoothing: float,
     ACC: constexpr,
     WIDTH: constexpr,
+    ROWS: constexpr = 1,
 ) -> None:
     """``(softmax(x) * sum(share) - share) * grad / total``; see `cross_entropy_rows`.
 
-    ``grad`` is (m,), or (1,) for all rows; ``total`` is (1,).
+    ``grad`` is (m,), and ``total`` is (1,).
     """
-    row, n = xetile.program_id(0), x.shape[1]
-    v = take(x, [row, 0], (1, WIDTH), ACC, -xetile.inf)
-    shape = 1, WIDTH
+    row, n = xetile.program_id(0) * ROWS, x.shape[1]
+    v = take(x, [row, 0], (ROWS, WIDTH), ACC, -xetile.inf)
+    shape = ROWS, WIDTH
     share = shares_of_rows(labels, weight, row, n, ignore, smoothing, ACC, shape)
     largest = v.max(1, keepdims=True, propagate_nan=False)
     e = exponential(v - largest)
     d = e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True)) - share
-    d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
+    d = d * (take(grad, [row], (ROWS,), ACC) / total[0])[:, None]
     if not labels.dtype.is_float:
         # A row that does not count may have NaN.
-        d = xetile.where(labels[row] == ignore, 0.0, d)
+        label = labels_of(labels, [row], (ROWS,))
+        d = xetile.where(label[:, None] == ignore, 0.0, d)
     put(normal(d), out, [row, 0])
 
 
@@ -341,7 +343,7 @@ def nll_backward_rows(
     """
     row = xetile.program_id(0)
     label = labels[row]
-    d = xetile.zeros((1, 1), ACC) - grad[min(row, grad.shape[0] - 1)] / total[0]
+    d = xetile.zeros((1, 1), ACC) - grad[row] / total[0]
     if weight is not None:
         d = d * weight[label].to(ACC)
     if label == ignore:
