@@ -55,11 +55,12 @@ index. [measured] Zen 4, 8 of 16 columns: 12 ns a row, then 3.7."""
 _FEW = 4
 """The most columns for which lanes of a GPU go over rows."""
 
-_SINGLE, _ELEMENTS = 16, 4096
+_SINGLE, _ELEMENTS = 24, 4096
 """Results of at most `_SINGLE` columns are gathered on a CPU without vectors, most of
 which a row would not fill, `_ELEMENTS` to a program. [measured] Zen 4, an index for
 each element, 3, 4 and 16 columns of 4096 rows in vectors: 30, 21 and 33 us, then 6, 7
-and 27; 1 and 2 columns of 8192 rows, with lanes over rows: 5.8 and 16, then 5 and 8."""
+and 27; 17 and 24 of 5000 rows: 66, then 38 and 46; 1 and 2 columns of 8192 rows, with
+lanes over rows: 5.8 and 16, then 5 and 8."""
 
 
 def _check_index(name: str, index: Operand) -> None:

