@@ -1,4 +1,4 @@
-"""Many rows of a few elements: running sums, places of extremes, selected columns."""
+"""Many rows of a few elements: sums and extremes, running sums, selected columns."""
 
 from __future__ import annotations
 
@@ -79,6 +79,26 @@ def test_extremes(dtype: Any, layout: str) -> None:
                 assert torch.equal(places, wanted)
                 there = torch.gather(x, -1, wanted)
                 torch.testing.assert_close(values, there, equal_nan=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
+def test_reductions(dtype: Any, layout: str) -> None:
+    """Numbers are small integers, so that sums are exact."""
+    for columns in (1, 3, 6, 7):
+        for rows in (1, 16, 1013):
+            x = LAYOUTS[layout](numbers(rows, columns, dtype))
+            for name in ("sum", "amax", "amin"):
+                wanted = getattr(torch, name)(x, -1, rows > 1)
+                found = getattr(ops, name)(x, -1, rows > 1)
+                assert torch.equal(found, wanted), (name, rows, columns)
+    for shape in ((0, 3), (4, 0)):
+        assert torch.equal(ops.sum(torch.ones(shape), 1), torch.zeros(shape[0]))
+    y = torch.ones(70, 3)
+    y[1, 2], y[69, 0] = float("nan"), -float("inf")
+    for name in ("amax", "amin", "sum"):
+        wanted = getattr(torch, name)(y, -1)
+        torch.testing.assert_close(getattr(ops, name)(y, -1), wanted, equal_nan=True)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -25,7 +25,7 @@ WIDEST = 4096
 ENOUGH = 16
 """The number of programs that keep the threads of a CPU busy."""
 _NARROW = 24
-"""The most columns of rows that are reduced a row a lane."""
+"""The most columns of rows in which a place is found a row a lane."""
 TILE = 16384
 """Elements of a tile of rows: 64 KB of f32."""
 
@@ -135,14 +135,17 @@ def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down 
     return Down((outer, n, inner), source, target)
 
 
-def by_lanes(x: Operand, source: View, target: View) -> Down | None:
+def by_lanes(
+    x: Operand, source: View, target: View, most: int = _NARROW
+) -> Down | None:
     """Return the view of narrow rows as columns: each lane of a vector has one row.
 
-    Return None for wider rows: they gain nothing. [measured] Zen 5, argmax of f32, rows
-    of 3: 8.5 ns each, then 1.3; of 24: 11.2, then 6.9; f64: 17.5, then 9.8.
+    Return None for rows of more than ``most`` elements: they gain nothing. [measured]
+    Zen 5, argmax of f32, rows of 3: 8.5 ns each, then 1.3; of 24: 11.2, then 6.9; f64:
+    17.5, then 9.8.
     """
     lines = source(array_of(x))
-    if lines.ndim != 2 or lines.shape[1] > _NARROW:
+    if lines.ndim != 2 or lines.shape[1] > most:
         return None
     views = chain(source, transposed), chain(target, transposed)
     return Down((1, *lines.shape[::-1]), *views)
