@@ -76,6 +76,8 @@ _PART = 256
 """Rows of a part of long columns."""
 _PROGRAM = 1 << 20
 """Elements that a program reads if columns are reduced and rows are wide enough."""
+_SHARES = 4
+"""The least programs of wide columns, for threads; one thread takes as long."""
 
 
 def limit_of(kind: str, dtype: DType) -> Any:
@@ -273,7 +275,7 @@ def _down(
     outer, n, inner = what.shape
     kind, first, acc = how
     wide = min(width_of(inner), STRIP)
-    while wide < min(inner, WIDEST) and wide * n < _PROGRAM:
+    while wide < min(inner // _SHARES, WIDEST) and wide * n < _PROGRAM:
         wide *= 2
     together, is_all = max(1, min(n, _COLUMN_ROWS)), n <= _COLUMN_ROWS
     constants = (kind, first, together, is_all, acc, wide)
