@@ -115,6 +115,7 @@ def x(*shape: int, dtype: str = "f4") -> Any:
         ((x(4, 4), x(4, 4), x(4, 4, dtype="f8")), TypeError, "`C` must be an array of"),
         ((x(4, 4), x(4, 4), x(4)), ValueError, "2 dimensions, not 1"),
         ((x(4, 4).T, x(4, 4), x(4, 4)), ValueError, "`A` must have stride 1"),
+        ((x(4, 4), x(4, 4, dtype=">f4"), x(4, 4)), TypeError, "`B` .* order of bytes"),
     ],
 )
 def test_wrong_arguments(
@@ -128,6 +129,12 @@ def test_outputs_are_their_own(product: shipped.Kernel) -> None:
     a, c = x(4, 4), x(4, 4)
     with pytest.raises(ValueError, match="`A` and `C` share memory"):
         product(a, x(4, 4), a)
+    for strides in ((0, 4), (4, 4), (-8, 4)):
+        folded = np.lib.stride_tricks.as_strided(x(64)[32:], (4, 4), strides)
+        with pytest.raises(ValueError, match="`C` must have a place of its own for"):
+            product(a, x(4, 4), folded)
+    product(a, x(4, 4), x(8, 9)[6::-2, :4])
+    product(a[:0], x(4, 4), x(0, 4))
     c.flags.writeable = False
     with pytest.raises(ValueError, match="`C` must have memory that may be written"):
         product(a, x(4, 4), c)
@@ -137,6 +144,11 @@ def test_outputs_are_their_own(product: shipped.Kernel) -> None:
 def test_wrong_grids(product: shipped.Kernel, grid: Any) -> None:
     with pytest.raises(ValueError, match="it must be one to three sizes"):
         product[grid](x(4, 4), x(4, 4), x(4, 4))
+
+
+def test_a_grid_that_would_never_end(product: shipped.Kernel) -> None:
+    with pytest.raises(ValueError, match="a size is at most 2147483647"):
+        product[1, 1 << 31](x(4, 4), x(4, 4), x(4, 4))
 
 
 @pytest.mark.parametrize(

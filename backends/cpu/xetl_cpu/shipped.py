@@ -30,7 +30,8 @@ _NAMES = {
     "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "i1": "bool",
 }  # fmt: skip
 _CHECKED = re.compile(r"avx|fma|f16c|bmi|amx")
-_HEAD, _MOST_DIMS = 8, 3
+_HEAD, _MOST_DIMS, _MOST_PROGRAMS = 8, 3, (1 << 31) - 1
+_MOST_WORK = 10_000_000
 _FIRST = 1 << 13
 
 _Kernel = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -203,6 +204,8 @@ class Kernel:
         has: Any = getattr(value, "dtype", None)
         if not isinstance(value, np.ndarray) or has.name not in accepted:
             raise TypeError(f"`{name}` must be an array of {wanted}")
+        if not has.isnative:
+            raise TypeError(f"`{name}` must have this machine's order of bytes")
         value = cast("np.ndarray[Any, Any]", value)
         size = value.itemsize
         strides = [stride // size for stride in value.strides]
@@ -213,6 +216,8 @@ class Kernel:
             why = "elements on multiples of their size"
         elif what["stored"] and not value.flags.writeable:
             why = "memory that may be written"
+        elif what["stored"] and _overlaps_itself(value):
+            why = "a place of its own for each element: pass a copy"
         else:
             why = _misfit(what["needed"], value.shape, strides)
         if why is not None:
@@ -229,9 +234,7 @@ class Kernel:
             for other, second in arrays[i + 1 :]:
                 if not (one["stored"] or other["stored"]):
                     continue
-                if np.may_share_memory(first, second) and np.shares_memory(
-                    first, second
-                ):
+                if np.may_share_memory(first, second) and _share(first, second):
                     raise ValueError(
                         f"`{one['name']}` and `{other['name']}` share memory, and the "
                         "kernel writes to one of them: pass a copy"
@@ -266,6 +269,8 @@ def _sizes(grid: Any) -> tuple[int, ...]:
         sizes = ()
     if not 1 <= len(sizes) <= _MOST_DIMS or min(sizes) < 0:
         raise ValueError(f"the grid is {grid!r}: it must be one to three sizes")
+    if max(sizes) > _MOST_PROGRAMS:
+        raise ValueError(f"the grid is {grid!r}: a size is at most {_MOST_PROGRAMS}")
     return (*sizes, 1, 1)[:_MOST_DIMS]
 
 
@@ -284,12 +289,30 @@ def _whole(kind: str, value: Any) -> int:
     return int(bool(value)) if kind == "i1" else operator.index(value)
 
 
+def _overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
+    """Whether two elements share memory; see `xetl.runtime.overlap.overlaps_itself`."""
+    if array.flags.forc:
+        return False
+    for dim in range(array.ndim):
+        before = (slice(0, 1),) * dim
+        if _share(array[(*before, slice(0, 1))], array[(*before, slice(1, None))]):
+            return True
+    return False
+
+
+def _share(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> bool:
+    try:
+        return np.shares_memory(first, second, max_work=cast("Any", _MOST_WORK))
+    except np.exceptions.TooHardError:
+        return True
+
+
 def _misfit(
     needed: list[tuple[str, int, int]], shape: tuple[int, ...], strides: list[int]
 ) -> str | None:
-    """Return a requirement that an array fails; fix strides of extent-1 dimensions."""
+    """Return a requirement that an array fails; fix strides that nothing follows."""
     for what, dim, number in needed:
-        if what == "stride" and shape[dim] <= 1:
+        if what == "stride" and (shape[dim] <= 1 or 0 in shape):
             strides[dim] = number
         found = (strides if what == "stride" else shape)[dim]
         if found != number:
