@@ -6,8 +6,10 @@ import errno
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -169,6 +171,32 @@ def test_a_full_disk_leaves_nothing(
         write_files({before: b"after"})
     assert [each.name for each in tmp_path.iterdir()] == ["k.o"]
     assert before.read_text() == "before"
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """Run by root, ``-o /dev/null`` made a file of the device of the whole machine."""
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    read: list[bytes] = []
+    reader = threading.Thread(
+        target=lambda: read.append(pipe.read_bytes()), daemon=True
+    )
+    reader.start()
+    write_files({pipe: "to the pipe", link: "to the file"})
+    reader.join(20)
+    assert pipe.is_fifo()
+    assert read == [b"to the pipe"]
+    assert link.is_symlink()
+    assert file.read_text() == "to the file"
+
+
+def test_what_is_no_file_and_cannot_be_written(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        with pytest.raises(click.BadParameter, match=r"`.*socket` cannot be written: "):
+            write_files({tmp_path / "socket": "text"})
+        assert (tmp_path / "socket").is_socket()
 
 
 FILE = str(Path(__file__).parent / "kernels_for_commands.py")

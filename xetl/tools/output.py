@@ -51,6 +51,9 @@ def why_not_written(error: OSError) -> str:
 def replace_files(contents: Mapping[Path, bytes | str]) -> None:
     """Write files so that a failure or an interruption leaves none half written.
 
+    What is no file, such as ``/dev/null`` or a pipe, is written after the files, and
+    stays what it is. A link stays a link: its file changes.
+
     Raises:
         OSError: a file cannot be written; no file changed. The error has its name.
     """
@@ -60,4 +63,12 @@ def replace_files(contents: Mapping[Path, bytes | str]) -> None:
     mask = os.umask(0)
     os.umask(mask)
     each = {p: c.encode() if isinstance(c, str) else c for p, c in contents.items()}
-    write_whole(each, mode=0o666 & ~mask)
+    streams = [path for path in each if path.exists() and not path.is_file()]
+    files = {Path(os.path.realpath(p)): c for p, c in each.items() if p not in streams}
+    write_whole(files, mode=0o666 & ~mask)
+    for path in streams:
+        try:
+            path.write_bytes(each[path])
+        except OSError as error:
+            error.filename = str(path)
+            raise
