@@ -150,3 +150,11 @@ def test_other_commands_are_left_to_lit(line: str, tmp_path: Path) -> None:
     file = tmp_path / "other.mlir"
     file.write_text(f"// {line}\n")
     assert pipes(file) is None
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for name, why in (("nowhere", "No such file"), ("binary", "is no text in UTF-8")):
+        status, _ = run_xetl_opt([str(tmp_path / name)], "")
+        assert f"{name}` cannot be read: " in str(status)
+        assert why in str(status)

@@ -52,6 +52,17 @@ def test_a_text_is_read_as_the_variable_s(monkeypatch: pytest.MonkeyPatch) -> No
         settings.verify = "maybe"
 
 
+def test_the_home_in_the_name_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of settings, unlike shells, keep ``~``; a folder of that name was made."""
+    monkeypatch.setattr(config, "assigned", {})
+    monkeypatch.setenv("HOME", "/home/of_somebody")
+    monkeypatch.setenv("XETL_CACHE_DIR", "~/kernels")
+    monkeypatch.setenv("XETL_TUNED_DIR", "~nobody_here/tuned")
+    assert config.cache_dir == Path("/home/of_somebody/kernels")
+    with pytest.raises(LaunchError, match=r"XETL_TUNED_DIR is .* it must be a folder"):
+        _ = config.tuned_dir
+
+
 def test_a_misspelt_field_is_not_taken() -> None:
     settings: Any = config
     with pytest.raises(LaunchError, match="has no field `bakend`") as caught:

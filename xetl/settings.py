@@ -81,6 +81,14 @@ def _bytes(text: str) -> int:
     return int(number) * unit
 
 
+def _folder(text: str) -> Path:
+    """Return a path. Only a shell reads ``~`` as the home; files of settings do not."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:  # no such user
+        raise ValueError(f"it must be a folder: {error}") from None
+
+
 def _steps(text: str) -> int:
     if not text.isdecimal():
         raise ValueError("it must be a number of steps, 0 for none")
@@ -126,12 +134,12 @@ class Config:
     """Whether the reference interpreter runs every launch."""
     cache = Setting("XETL_CACHE", _switch, default=True)
     """Whether compiled kernels are kept on disk."""
-    cache_dir = Setting[Path | None]("XETL_CACHE_DIR", Path, None)
+    cache_dir = Setting[Path | None]("XETL_CACHE_DIR", _folder, None)
     """The folder of compiled kernels; None: the user's cache folder."""
     cache_size = Setting("XETL_CACHE_SIZE", _bytes, default=1 << 30)
     """The most bytes that compiled kernels take on disk. The least recently used ones
     are removed first."""
-    tuned_dir = Setting[Path | None]("XETL_TUNED_DIR", Path, None)
+    tuned_dir = Setting[Path | None]("XETL_TUNED_DIR", _folder, None)
     """The folder of the best configs of `xetl.autotune`: JSON files, which can be put
     under version control. None: ``tuned`` in the cache's folder."""
     dump = Setting[str | None]("XETL_DUMP", str, None)

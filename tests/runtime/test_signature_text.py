@@ -63,6 +63,7 @@ def test_ir(fake: Any) -> None:
         ("tf32[M] f32", "`tf32` is not the dtype", ""),
         ("f32[] f32", "`` is neither the name of a size", "write"),
         ("f32[M,0] f32", "`0` is neither the name of a size", "write"),
+        ("f32[M,9999999999999999999] f32", "9` is neither the name of a", "write"),
         ("f32[M]^T f32", "only arrays of rank 2", "write"),
         ("i64 " * 6, "it has 6 arguments for 5 parameters", "`A`, `B`, `C`"),
     ],

@@ -43,6 +43,7 @@ def test_a_report(xetl: Any, tmp_path: Path) -> None:
 def test_what_is_missing_is_said(xetl: Any) -> None:
     for words, answer in (
         ((GEMM,), "how large is `M`?"),
+        ((GEMM, *SIZES, "--size", "k=8"), "`k` is no size of the signature; there are"),
         ((GEMM, *SIZES, "--grid", "lambda m: m.D"), "`lambda m: m.D` fails: Launch"),
         ((GEMM, *SIZES, "--grid", "lambda m: f"), "`lambda m: f` fails: NameError"),
         ((GEMM, *SIZES, "--grid", "f("), "cannot be read: SyntaxError"),

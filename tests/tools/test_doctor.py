@@ -52,6 +52,13 @@ def test_variables_that_are_wrong(xetl: Any) -> None:
     )
 
 
+def test_a_backend_that_does_not_exist(xetl: Any) -> None:
+    (found,) = about("launches", xetl, XETL_BACKEND="cuda")
+    assert found["state"] == "problem"
+    assert "no backend called `cuda`" in found["text"]
+    assert "cpu, reference" in found["fix"]
+
+
 def test_a_cache_that_cannot_be_written(xetl: Any) -> None:
     (found,) = about("cache", xetl, XETL_CACHE_DIR="/proc/nowhere")
     assert found["state"] == "problem"

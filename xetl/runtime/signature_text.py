@@ -22,7 +22,7 @@ _TOKEN = re.compile(_ARGUMENT + r"(?=\s|$)")
 _ITEM = re.compile(_ARGUMENT + r"(?=[\s,)]|$)")
 _OPEN, _CLOSE = re.compile(r"\s*\("), re.compile(r"\s*\)")
 _COMMA = re.compile(r"\s*,")
-_DIMENSION = re.compile(r"[A-Za-z_]\w*|[1-9]\d*")
+_DIMENSION = re.compile(r"[A-Za-z_]\w*|[1-9]\d{0,17}")
 _KINDS = {"b": "i1", "i": "i64", "u": "i64", "f": "f64"}
 _EXAMPLE = 'such as "bf16[M,4096] bf16[4096,N] f32[M,N] i64 None"'
 

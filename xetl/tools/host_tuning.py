@@ -5,7 +5,7 @@ For another machine, configs are ranked by a model of it and by its compiler.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -98,9 +98,15 @@ def random_arguments(
         is_empty: make zeros instead. Their pages take no memory until they are read.
 
     Raises:
-        UsageError: a size or a number is missing on the command line.
+        UsageError: a size or a number is missing on the command line, or a size has
+            a name that the signature has not.
     """
     described = _described(found, known)
+    names = sorted(_names_of_sizes(described.values()))
+    for name in sizes:
+        if name not in names:
+            there = f"there are {', '.join(names)}" if names else "it has no names"
+            raise click.UsageError(f"`{name}` is no size of the signature; {there}")
     random = None if is_empty else np.random.default_rng(0)
     return {n: _array(n, d, sizes, random) for n, d in described.items()}
 
@@ -135,6 +141,16 @@ def _array(name: str, what: Description, sizes: Mapping[str, int], random: Any) 
     else:  # small, because they may be indices
         array = random.integers(0, 2, shape).astype(what.dtype.numpy)
     return array.swapaxes(-1, -2) if what.column_major else array
+
+
+def _names_of_sizes(described: Iterable[Description]) -> set[str]:
+    found: set[str] = set()
+    for each in described:
+        if isinstance(each, tuple):
+            found |= _names_of_sizes(each)
+        elif each is not None and each.dims is not None:
+            found |= {size for size in each.dims if not size.isdecimal()}
+    return found
 
 
 def _size(text: str, sizes: Mapping[str, int]) -> int:

@@ -116,6 +116,12 @@ def _launches() -> Iterator[Finding]:
     """Yield the backend and target of a launch on host arrays."""
     with suppress(XetlError):  # a wrong setting, which `_settings` has reported
         chosen = INTERPRETER if config.interpret else config.backend or DEFAULT_BACKEND
+        known = backend_names()
+        if chosen not in known:
+            text = f"there is no backend called `{chosen}`, so every launch fails"
+            fix = f"set XETL_BACKEND to one of {', '.join(known)}, or unset it"
+            yield Finding("launches", text, "problem", fix)
+            return
         target = f" for target `{config.target}`" if config.target else ""
         what = f"on backend `{chosen}`{target}, unless they say more"
         yield Finding("launches", what)

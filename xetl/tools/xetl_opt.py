@@ -84,7 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for spec in parse_pipeline(options.passes)
     ]
     is_stdin = options.file == "-"
-    text = sys.stdin.read() if is_stdin else Path(options.file).read_text("utf-8")
+    try:
+        text = sys.stdin.read() if is_stdin else Path(options.file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        raise SystemExit(f"xetl-opt: `{options.file}` cannot be read: {why}") from None
     name = "<stdin>" if is_stdin else options.file
     parts = SPLIT.split(text) if options.split_input_file else [text]
     outcomes = [_run(part, name, pipeline, registry, options) for part in parts]
