@@ -13,6 +13,7 @@ import pytest
 
 from xetl import xetile
 from xetl.errors import LaunchError
+from xetl.language.dtypes import BY_NAME
 from xetl.xetile import cdiv, constexpr, f32
 
 numba: Any = pytest.importorskip("numba")
@@ -75,6 +76,22 @@ def test_products_in_a_prange(product: Any) -> None:
     A, B, C = matrices((9, 40, 32), (9, 32, 48), (9, 40, 48))
     each(A, B, C)
     assert np.allclose(C, A @ B, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f8e4m3", "f8e5m2"])
+def test_floats_that_numba_has_not_are_passed_as_bits(dtype: str) -> None:
+    twice = scale.numba(f"{dtype}[N] {dtype}[N] f64 f64")
+
+    @numba.njit
+    def run(X: Any, Y: Any) -> None:
+        twice(X, Y, 2, 1)
+
+    numbers = np.arange(-32, 32).astype(BY_NAME[dtype].numpy)
+    bits = np.dtype(f"u{numbers.itemsize}")
+    found = np.zeros_like(numbers)
+    run(numbers.view(bits), found.view(bits))
+    want = (numbers.astype(np.float32) * 2 + 1).astype(numbers.dtype)
+    assert np.array_equal(found.view(bits), want.view(bits))
 
 
 def test_numbers_are_converted() -> None:

@@ -25,8 +25,8 @@ from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, THREADS
 from xetl_cpu.launch.tensor_words import address_of
 
 _LARGEST_GRID = (1 << 31) - 1
-_AS_BITS = {"bf16": "uint16", "f8e4m3": "uint8", "f8e5m2": "uint8"}
-"""Dtypes that numba does not have, and the dtype of their bits."""
+_AS_BITS = {"f16": "uint16", "bf16": "uint16", "f8e4m3": "uint8", "f8e5m2": "uint8"}
+"""Dtypes of which numba has no arrays on a CPU, and the dtype of their bits."""
 
 _kept: list[object] = []
 """Machine code whose address functions of numba have: it is never unmapped."""
