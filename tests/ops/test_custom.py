@@ -177,7 +177,8 @@ def test_each_array_needs_a_gradient(count: int) -> None:
 
 
 def test_wrong_names() -> None:
-    for wrong in ("scale", "a::", "a::b::c", "1::2"):
+    names: list[Any] = ["scale", "a::", "a::b::c", "1::2", len]
+    for wrong in names:
         with pytest.raises(LaunchError) as caught:
             xetl.op(wrong)
         assert caught.value.code == "X0829"

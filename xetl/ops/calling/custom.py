@@ -54,7 +54,8 @@ def op(
     ... def double(x):
     ...     return 2 * x
     """
-    namespace, separator, short = name.partition("::")
+    # Of `@op` without a name, `name` is the function.
+    namespace, separator, short = str(name).partition("::")
     if not (separator and namespace.isidentifier() and short.isidentifier()):
         problem = f"`{name}` is no name of an operator"
         raise LaunchError(problem, "X0829", 'write `@xetl.op("library::name")`')
