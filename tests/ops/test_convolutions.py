@@ -205,14 +205,23 @@ def test_gradcheck_and_opcheck(groups: int) -> None:
 
 
 @slow
-def test_compiled() -> None:
-    x, w = normal(2, 4, 5, 36), normal(4, 4, 3, 2)
+@pytest.mark.parametrize(
+    "how", [{"padding": "same"}, {"stride": 2}, {"stride": (1, 2), "groups": 2}]
+)
+def test_compiled(how: dict[str, Any]) -> None:
+    x, w = normal(2, 4, 5, 36), normal(4, 4 // how.get("groups", 1), 3, 2)
+
+    def gradients(call: Any) -> tuple[Any, ...]:
+        given = [each.detach().requires_grad_() for each in (x, w)]
+        made = call(*given)
+        return (made, *torch.autograd.grad(made.square().sum(), given))
 
     def called(*tensors: Any) -> Any:
-        return ops.conv2d(*tensors, padding="same")
+        return ops.conv2d(*tensors, **how)
 
     compiled = torch.compile(called, fullgraph=True, backend="aot_eager")
-    close(compiled(x, w), called(x, w), 1e-12)
+    for got, want in zip(gradients(compiled), gradients(called)):
+        close(got, want, 1e-12)
 
 
 @pytest.mark.parametrize(

@@ -139,25 +139,26 @@ def convolution_by_input(
     shape = (grad.shape[0], weight.shape[1] * groups, rows, columns)
     g = Geometry(taps, steps, between, (top, left), (grad.shape[2], grad.shape[3]))
     new = _images_like(grad, shape)
-    if not grad.shape[0]:
-        return Call((new,), lambda _: [])
-    parts = phases((rows, columns), taps, (steps, between, g.first))
-    channels = weight.shape[0], weight.shape[1]
-    if groups == 1 and plans.scatters(grad, new, g, parts, channels):
-        return Call((new,), lambda made: input_by_windows(grad, weight, made[0], g))
-    if has_few_pixels(weight, grad.shape[0], g, groups) and not g.is_product:
-        return Call((new,), lambda made: input_by_columns(grad, weight, made[0], g))
-    # To store phases separately costs more than to multiply zeros between pixels.
-    of_channels = groups > 1 and tuple(weight.shape[:2]) == (groups, 1)
-    is_apart = of_channels and steps == (2, 2) and not is_channels_last(grad)
-    if is_apart:
-        whole = phases((rows, columns), taps, ((1, 1), between, g.first))
-        is_apart = bool(plans.part_of(grad, whole[0], (1, 1)))
-        parts = whole if is_apart else parts
-    return Call(
-        (new,),
-        lambda made: plans.by_input(grad, weight, made[0], parts, groups, is_apart),
-    )
+
+    def plan(made: Sequence[Operand]) -> list[Step]:
+        if not grad.shape[0]:
+            return []
+        parts = phases((rows, columns), taps, (steps, between, g.first))
+        channels = weight.shape[0], weight.shape[1]
+        if groups == 1 and plans.scatters(grad, new, g, parts, channels):
+            return input_by_windows(grad, weight, made[0], g)
+        if has_few_pixels(weight, grad.shape[0], g, groups) and not g.is_product:
+            return input_by_columns(grad, weight, made[0], g)
+        # To store phases separately costs more than to multiply zeros between pixels.
+        of_channels = groups > 1 and tuple(weight.shape[:2]) == (groups, 1)
+        is_apart = of_channels and steps == (2, 2) and not is_channels_last(grad)
+        if is_apart:
+            whole = phases((rows, columns), taps, ((1, 1), between, g.first))
+            is_apart = bool(plans.part_of(grad, whole[0], (1, 1)))
+            parts = whole if is_apart else parts
+        return plans.by_input(grad, weight, made[0], parts, groups, is_apart)
+
+    return Call((new,), plan)
 
 
 @function()
