@@ -11,7 +11,7 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_like_torch import BOUNDS, close
 from xetl import ops
 from xetl.errors import LaunchError
-from xetl_cpu.backend import CpuBackend
+from xetl_cpu import CpuBackend
 
 slow = pytest.mark.slow  # each compiles kernels of its own
 attention = torch.nn.functional.scaled_dot_product_attention

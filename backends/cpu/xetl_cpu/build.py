@@ -23,7 +23,7 @@ from xetl_cpu.dialect import BarrierOp, FibersOp, PackedMemoryOp
 from xetl_cpu.emit import parallel
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import bytes_of, emit_kernel
-from xetl_cpu.launch.slots import PACKED, PACKED_WORDS, WORKSPACE
+from xetl_cpu.launch import PACKED, PACKED_WORDS, WORKSPACE
 from xetl_cpu.launch.workspace import FILLED, HEADER_WORDS, NONE, NUMBER_SHIFT
 from xetl_cpu.llvm import FINAL, const, vector
 from xetl_cpu.targets import Target, target_machine

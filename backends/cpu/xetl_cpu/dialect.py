@@ -96,9 +96,6 @@ class PlanAttr(Data[Blocking]):
         return Blocking(arithmetic=Arithmetic(**how, unsigned=signs), **values)
 
 
-_OPERAND = irdl.base(TileType) | irdl.base(builtin.VectorType)
-
-
 _ELEMENTS: dict[str, Attribute] = {
     **{"f32": builtin.f32, "f64": builtin.f64, "bf16": builtin.bf16},
     **{"i8": builtin.i8, "i16": builtin.i16, "i32": builtin.i32},
@@ -155,7 +152,7 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     before ``plan-gemm``.
     """
 
-    a = b = irdl.operand_def(_OPERAND)
+    a = b = irdl.operand_def(irdl.base(TileType) | irdl.base(builtin.VectorType))
     acc = irdl.opt_operand_def(builtin.VectorType)
     count = rows = cols = irdl.opt_operand_def(builtin.IndexType)
     packed = irdl.opt_operand_def(builtin.MemRefType)

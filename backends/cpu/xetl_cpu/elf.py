@@ -19,7 +19,6 @@ _R_64, _R_PC32, _R_GOT32, _R_PLT32, _R_GOTPCREL, _R_32, _R_32S, _R_PC64 = (
 )  # fmt: skip
 _R_GOTPCRELX, _R_REX_GOTPCRELX = 41, 42
 _RELATIVE = {_R_PC32: 4, _R_PLT32: 4, _R_PC64: 8}
-_GOT = {_R_GOTPCREL, _R_GOTPCRELX, _R_REX_GOTPCRELX}
 _NAMES = {_R_64: "R_X86_64_64", _R_32: "R_X86_64_32", _R_32S: "R_X86_64_32S"}
 _STUB = b"\xff\x25"  # jmp *disp32(%rip)
 _STUB_SIZE = 16
@@ -134,7 +133,7 @@ class _Linker:
             self._apply(info & 0xFFFFFFFF, start + offset, symbol, addend)
 
     def _apply(self, kind: int, place: int, symbol: _Symbol, addend: int) -> None:
-        if kind in _GOT:
+        if kind in {_R_GOTPCREL, _R_GOTPCRELX, _R_REX_GOTPCRELX}:
             self._relax(place, symbol)
         elif kind not in _RELATIVE:
             name = _NAMES.get(kind, f"relocation {kind}")

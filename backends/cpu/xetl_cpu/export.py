@@ -23,7 +23,7 @@ from xetl_cpu.build import llvm_text, optimised
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.kernel import KERNEL
 from xetl_cpu.image import build_image
-from xetl_cpu.launch.slots import FIRST_ARGUMENT, slots_of
+from xetl_cpu.launch import FIRST_ARGUMENT, slots_of
 from xetl_cpu.pipeline import IMPORTS, stored_arguments
 from xetl_cpu.targets import INLINE, Target, find_target, target_machine
 

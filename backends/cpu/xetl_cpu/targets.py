@@ -62,8 +62,6 @@ _AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi2"})
 _AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 _AVX512_BF16 = _AVX512 | {"avx512bf16", "avx512vnni"}
 
-_AMX = _AVX512_BF16 | {"amxtile", "amxbf16", "amxint8"}
-
 _NARROW_BITS = {"i1": 8, "i8": 8, "u8": 8, "i16": 16, "f16": 16, "bf16": 16}
 _WIDE_BITS = {"i32": 32, "f32": 32, "i64": 64, "f64": 64}
 
@@ -179,7 +177,7 @@ TARGETS = {
         "amx",
         "x86-64-v4",
         "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16,+amx-int8",
-        _AMX,
+        _AVX512_BF16 | {"amxtile", "amxbf16", "amxint8"},
         64,
         32,
         has_masks=True,
@@ -202,25 +200,22 @@ def find_target(name: str) -> Target:
     """
     name, _, calls = name.partition("+")
     if calls:
-        return _calling(find_target(name), calls)
+        # The target with calls of a library, which decides about tiles itself.
+        target = find_target(name)
+        return replace(
+            target,
+            features=",".join(f for f in target.features.split(",") if "amx" not in f),
+            requires=frozenset(f for f in target.requires if "amx" not in f),
+            has_amx=False,
+            calls=calls,
+            calls_configure=target.has_amx and _serves_tiles(calls),
+        )
     if name == "host":
         return _host_target()
     if name not in TARGETS:
         known = ", ".join(["host", *TARGETS])
         raise UnknownTargetError(f"no target `{name}`; there are {known}")
     return TARGETS[name]
-
-
-def _calling(target: Target, calls: str) -> Target:
-    """Return the target with calls of a library, which decides about tiles itself."""
-    return replace(
-        target,
-        features=",".join(f for f in target.features.split(",") if "amx" not in f),
-        requires=frozenset(f for f in target.requires if "amx" not in f),
-        has_amx=False,
-        calls=calls,
-        calls_configure=target.has_amx and _serves_tiles(calls),
-    )
 
 
 def _serves_tiles(calls: str) -> bool:

@@ -18,10 +18,9 @@ from xetl.language.signature import Signature
 from xetl.settings import config
 from xetl.xetile import constexpr, f32
 from xetl_cpu.library import serve
-from xetl_cpu.library.functions import Library
 from xetl_cpu.library.products import DISPATCH_TYPE, INVOKE_TYPE
 from xetl_cpu.library.recording import Call, recording
-from xetl_cpu.library.serve import UnusableLibraryError, find_library
+from xetl_cpu.library.serve import Library, UnusableLibraryError, find_library
 from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.targets import find_target
 

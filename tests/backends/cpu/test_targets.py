@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from xetl.ops.indexing_kernels import gather_rows
-from xetl_cpu import targets
-from xetl_cpu.backend import BACKEND
+from xetl_cpu import BACKEND, targets
 from xetl_cpu.targets import (
     TARGETS,
     UnknownTargetError,

@@ -44,7 +44,7 @@ from xetl.errors import InternalError
 from xetl.imports import import_whole, late
 from xetl_cpu import dialect
 from xetl_cpu.emit.emitter import KernelEmitter
-from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
+from xetl_cpu.launch import FIRST_ARGUMENT, GRID, WORKSPACE
 from xetl_cpu.llvm import VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.targets import Target
 

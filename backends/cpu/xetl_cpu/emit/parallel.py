@@ -46,7 +46,7 @@ from xetl_cpu.dialect import (
 )
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.work import emit_nanoseconds, nanoseconds
-from xetl_cpu.launch.slots import FORK, LOST, POOL, THREADS, WORKSPACE, WORKSPACE_BYTES
+from xetl_cpu.launch import FORK, LOST, POOL, THREADS, WORKSPACE, WORKSPACE_BYTES
 from xetl_cpu.llvm import I8, I64, PTR, VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.lowering.order_programs import order_of
 from xetl_cpu.machine import PAGE

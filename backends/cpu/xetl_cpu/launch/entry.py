@@ -20,10 +20,10 @@ from typing import Any
 
 from xetl_cpu.build import assemble
 from xetl_cpu.image import DEFAULT_IMPORTS, Image, build_image
-from xetl_cpu.launch import entry_tensors
+from xetl_cpu.launch import GRID, PACKED, entry_arrays
 from xetl_cpu.launch import fastcall as layout
+from xetl_cpu.launch.entry_arrays import emit_other
 from xetl_cpu.launch.entry_calls import emit_launch, emit_plan
-from xetl_cpu.launch.entry_exported import emit_other
 from xetl_cpu.launch.entry_replay import emit_replay
 from xetl_cpu.launch.entry_writing import (
     EntryCode,
@@ -32,7 +32,6 @@ from xetl_cpu.launch.entry_writing import (
     call_entry,
     emit_call,
 )
-from xetl_cpu.launch.slots import GRID, PACKED
 from xetl_cpu.launch.tensor_words import NOTHING, P_RECORDS
 from xetl_cpu.llvm import I1, I32, I64, PTR, ir
 from xetl_cpu.targets import find_target
@@ -68,7 +67,7 @@ def _emit_array(module: Any, other_array: Any) -> Any:
     """
     code = EntryCode(module, "array", I64, [PTR] * 6)
     obj, record, code.process, slots, range_, held = code.args
-    seen = code.kept(entry_tensors.SEEN_WORDS)
+    seen = code.kept(entry_arrays.SEEN_WORDS)
     is_array = obj[layout.OB_TYPE // 8] == code.process[layout.P_NDARRAY]
     with code.when_else(is_array) as (of_numpy, other):
         with of_numpy:
@@ -76,11 +75,11 @@ def _emit_array(module: Any, other_array: Any) -> Any:
         with other:
             code.require(other_array, obj, record, code.process, seen, held)
     slots = slots.record(record[layout.R_SLOT], 1)
-    data, up = seen[entry_tensors.S_DATA], seen[entry_tensors.S_SHIFT]
+    data, up = seen[entry_arrays.S_DATA], seen[entry_arrays.S_SHIFT]
     slots[0] = data
     rank, shift = record[layout.R_RANK], record[layout.R_SHIFT]
     zero, item = code.word(0), code.word(1) << shift
-    fields = entry_tensors.S_SHAPE, entry_tensors.S_STRIDES
+    fields = entry_arrays.S_SHAPE, entry_arrays.S_STRIDES
     shape, strides = map(seen.pointer, fields)
     with code.loop(rank, zero, item, zero) as loop:
         dim = loop.index
@@ -98,7 +97,7 @@ def _emit_array(module: Any, other_array: Any) -> Any:
         ]
     below, above, empty = loop.results
     is_empty, end = empty != 0, data + above
-    nowhere = (data == 0) | (end > seen[entry_tensors.S_END])
+    nowhere = (data == 0) | (end > seen[entry_arrays.S_END])
     code.refuse_if(~is_empty & nowhere)
     range_[0] = code.choose(is_empty, 0, data + below)
     range_[1] = code.choose(is_empty, 0, end)
@@ -114,13 +113,13 @@ def _see_array(code: EntryCode, obj: Word, record: Word, seen: Word) -> None:
     needed = code.choose(stored, both, layout.ALIGNED)
     code.refuse_if(obj.half(layout.FLAGS) & needed != needed)
     for index, offset in (
-        (entry_tensors.S_DATA, layout.DATA),
-        (entry_tensors.S_SHAPE, layout.SHAPE),
-        (entry_tensors.S_STRIDES, layout.STRIDES),
+        (entry_arrays.S_DATA, layout.DATA),
+        (entry_arrays.S_SHAPE, layout.SHAPE),
+        (entry_arrays.S_STRIDES, layout.STRIDES),
     ):
         seen[index] = obj[offset // 8]
-    seen[entry_tensors.S_SHIFT] = 0
-    seen[entry_tensors.S_END] = (1 << 63) - 1
+    seen[entry_arrays.S_SHIFT] = 0
+    seen[entry_arrays.S_END] = (1 << 63) - 1
 
 
 def _check_stride(
@@ -262,7 +261,7 @@ def _emit_checked(module: Any, parts: EntryParts) -> Any:
     code.require(parts.pairs, given, records, ranges, slots)
     kernel, short = table[layout.T_KERNEL], table[layout.T_SHORT]
     code.require(parts.call, kernel, process, slots, short)
-    entry_tensors.note_written(code, objects, given, records)
+    entry_arrays.note_written(code, objects, given, records)
     return code.finish()
 
 
@@ -285,7 +284,7 @@ def _look(
             is_read = code.word(1, I1)
             if again:
                 of_numpy = obj[layout.OB_TYPE // 8] == process[layout.P_NDARRAY]
-                is_known = of_numpy | entry_tensors.is_tensor(code, obj)
+                is_known = of_numpy | entry_arrays.is_tensor(code, obj)
                 is_read = is_known | (kind != layout.ARRAY)
             with code.when(is_read):
                 code.require(read, obj, record, process, slots, range_, held)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from xetl.runtime import native_calls as calls
-from xetl_cpu.launch import entry_tensors
+from xetl_cpu.launch import entry_arrays
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.entry_writing import EntryCode, Word, call_entry
 from xetl_cpu.launch.tensor_words import NOTHING, ONLY_RECORDED, P_RECORDS
@@ -36,13 +36,13 @@ def emit_plan(module: Any) -> None:
     code.refuse_if((count & _COUNT) != 0)
     code.refuse_if(names != 0)
     bound, count_bound = table.at(8 * calls.P_OBJECTS), table[calls.P_COUNT]
-    tensors, found = bound.record(count_bound, 1), code.kept(entry_tensors.DL_WORDS)
+    tensors, found = bound.record(count_bound, 1), code.kept(entry_arrays.DL_WORDS)
     with code.loop(table[calls.P_TENSORS]) as loop:
         known = tensors.record(loop.index, 2)
         tensor = bound.pointer(known[0])
-        code.refuse_if(~entry_tensors.is_tensor(code, tensor))
-        code.refuse_if(entry_tensors.describe(code, tensor, found))
-        code.refuse_if(entry_tensors.first_byte(found) != known[1])
+        code.refuse_if(~entry_arrays.is_tensor(code, tensor))
+        code.refuse_if(entry_arrays.describe(code, tensor, found))
+        code.refuse_if(entry_arrays.first_byte(found) != known[1])
     entry = table.pointer(calls.P_ENTRY).at(layout.BYTES_VALUE)
     code.refuse_if(call_entry(code, entry, bound, count_bound) != 0)
     code.give(table.pointer(calls.P_DONE))
@@ -86,7 +86,7 @@ def _emit_key(module: Any) -> Any:
     code.process, objects, count, look = code.args
     with code.when(~look):
         code.ret(0)
-    found, kept = code.kept(entry_tensors.DL_WORDS), code.kept(1)
+    found, kept = code.kept(entry_arrays.DL_WORDS), code.kept(1)
     kept[0] = 0
 
     def add(word: Word) -> None:
@@ -104,11 +104,11 @@ def _emit_key(module: Any) -> Any:
         with code.when_else(is_array) as (of_numpy, other):
             with of_numpy:
                 add_shape(obj.half(layout.RANK), obj.pointer(layout.SHAPE // 8))
-            with other, code.when(entry_tensors.is_tensor(code, obj)):
-                with code.when(entry_tensors.describe(code, obj, found)):
+            with other, code.when(entry_arrays.is_tensor(code, obj)):
+                with code.when(entry_arrays.describe(code, obj, found)):
                     code.ret(0)
-                shape = found.pointer(entry_tensors.DL_SHAPE // 8)
-                add_shape(found.half(entry_tensors.DL_RANK), shape)
+                shape = found.pointer(entry_arrays.DL_SHAPE // 8)
+                add_shape(found.half(entry_arrays.DL_RANK), shape)
     code.ret(kept[0])
     return code.finish()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from xetl_cpu.launch import fastcall as layout
-from xetl_cpu.launch.entry_tensors import note_written, refuse_modes
+from xetl_cpu.launch.entry_arrays import note_written, refuse_modes
 from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, Word
 from xetl_cpu.launch.tensor_words import NOTHING, ONLY_RECORDED, P_RECORDS
 from xetl_cpu.llvm import I32, I64, PTR

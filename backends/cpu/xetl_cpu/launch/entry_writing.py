@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from xetl.codegen.types import declare
 from xetl.records import record
+from xetl_cpu import launch as slot
 from xetl_cpu.launch import fastcall as layout
-from xetl_cpu.launch import slots as slot
 from xetl_cpu.llvm import (
     F32,
     F64,

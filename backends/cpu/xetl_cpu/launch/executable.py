@@ -36,14 +36,14 @@ from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.settings import config
 from xetl_cpu.image import Image, load_image
-from xetl_cpu.launch import fastcall
-from xetl_cpu.launch.slots import (
+from xetl_cpu.launch import (
     FIRST_ARGUMENT,
     GRID,
     POOL,
     THREADS,
     WORKSPACE,
     WORKSPACE_BYTES,
+    fastcall,
     slots_of,
 )
 from xetl_cpu.launch.threads import SERIAL, ThreadLayer, on_layer_lost, thread_layer

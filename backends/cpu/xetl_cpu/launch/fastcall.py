@@ -31,8 +31,7 @@ from xetl.runtime.fingerprint import stamp
 from xetl.runtime.native_calls import Native, is_known, use_native
 from xetl.settings import DECIDING, config, environ
 from xetl_cpu.image import Image, LoadedImage, load_image
-from xetl_cpu.launch import threads, workspace
-from xetl_cpu.launch.slots import FIRST_ARGUMENT
+from xetl_cpu.launch import FIRST_ARGUMENT, threads, workspace
 from xetl_cpu.launch.tensor_words import (
     address_of,
     dlpack_dtype,

@@ -21,7 +21,7 @@ from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.ops import cdiv
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
-from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, THREADS
+from xetl_cpu.launch import FIRST_ARGUMENT, GRID, THREADS
 from xetl_cpu.launch.tensor_words import address_of
 
 _LARGEST_GRID = (1 << 31) - 1

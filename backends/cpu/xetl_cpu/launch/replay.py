@@ -19,9 +19,9 @@ from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import unit_dim
 from xetl.runtime.overlap import bounds, same_view
 from xetl.runtime.shortcuts import entry_table
+from xetl_cpu.launch import FIRST_ARGUMENT, GRID, PACKED
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.executable import CpuExecutable, words_of
-from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, PACKED
 from xetl_cpu.launch.tensor_words import P_TENSOR, find_torch
 from xetl_cpu.launch.workspace import NOTHING, kept_for, prepacked_arguments, table_of
 

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from xetl.backend import Argument, ArrayView
 from xetl.prepacked import Prepacked
 from xetl.records import record
-from xetl_cpu.launch.slots import PACKED
+from xetl_cpu.launch import PACKED
 from xetl_cpu.machine import PAGE
 
 _HUGE = 2 << 20

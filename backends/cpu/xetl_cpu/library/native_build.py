@@ -37,7 +37,10 @@ def shim_with(root: Path) -> Path:
     Raises:
         NativeBuildError: there is no libxsmm, or the shim cannot be built.
     """
-    source = _source()
+    found = [each for each in _SOURCES if (each / _NATIVE / "xsmm.h").exists()]
+    if not found:
+        raise NativeBuildError("the sources of xetl's shim were not installed")
+    source = found[0]
     libraries = _libraries(root)
     if not libraries:
         raise NativeBuildError(
@@ -63,13 +66,6 @@ def _libraries(root: Path) -> list[Path]:
     headers = [*root.glob("include/libxsmm.h"), *root.glob("include/libxsmm/libxsmm.h")]
     found = [*root.glob("lib*/libxsmm.*"), *root.glob("lib/*-linux-gnu/libxsmm.*")]
     return sorted(found) + headers if found and headers else []
-
-
-def _source() -> Path:
-    found = [each for each in _SOURCES if (each / _NATIVE / "xsmm.h").exists()]
-    if not found:
-        raise NativeBuildError("the sources of xetl's shim were not installed")
-    return found[0]
 
 
 def _folder() -> Path:

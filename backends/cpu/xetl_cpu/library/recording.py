@@ -17,15 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xetl.dialects.xsmm import DATA_TYPES, FUNCTIONS, GEMM_FLAGS
-from xetl_cpu.library.functions import RECORDING, Library
 from xetl_cpu.library.products import CONFIGURE_TYPE, DISPATCH_TYPE, INVOKE_TYPE
+from xetl_cpu.library.serve import RECORDING, Library
 
 __all__ = ["Call", "library", "recording"]
 
 _VNNI_B = GEMM_FLAGS["vnni_a"]
 """In these calls A and B are swapped."""
 
-_BETA_0 = GEMM_FLAGS["beta_0"]
 _F32, _BF16_F32 = DATA_TYPES["f32"], DATA_TYPES["bf16_f32"]
 
 
@@ -138,7 +137,7 @@ def _compute(data_type: int, kernel: int, *rest: int) -> None:
     else:
         right = _matrices(b, size, (batch, k, n), (stride_b, ldb, 1))
     c = _memory(places[4] + places[5] * 4, np.float32, (m, n), (ldc, 1))
-    if flags & _BETA_0:
+    if flags & GEMM_FLAGS["beta_0"]:
         c[...] = 0
     with np.errstate(all="ignore"):  # of infinities libxsmm says nothing either
         for one, other in zip(left, right):

@@ -17,8 +17,8 @@ from struct import pack
 
 from xetl_cpu import targets
 from xetl_cpu.library import products as xsmm_products
-from xetl_cpu.library.functions import Library, brgemm_numbers
 from xetl_cpu.library.products import Product
+from xetl_cpu.library.serve import Library, brgemm_numbers
 
 _SECONDS = 30
 """The time limit for a library: no product takes a millisecond."""

@@ -33,8 +33,7 @@ from xetl.errors import LibraryWarning
 from xetl.ir.builder import Builder, Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BlockGemmOp, FibersOp
-from xetl_cpu.library.functions import brgemm_numbers
-from xetl_cpu.library.serve import find_library
+from xetl_cpu.library.serve import brgemm_numbers, find_library
 from xetl_cpu.lowering.loops.state import static_strides
 from xetl_cpu.microkernels.blocking import CALLED_K, Blocking
 from xetl_cpu.targets import INLINE, Target, find_target

@@ -27,7 +27,6 @@ _BLOCK_GEMM = parameters(
     "ptr a, i64 lda, i64 rows, i64 k, ptr b, i64 panel_stride, i64 panels, ptr c, "
     "i1 accumulate, ptr later, i64 later_stride, i64 pieces"
 )
-_ROWS = parameters("i64 ldb")
 OUTPUT = parameters("ptr out, i64 out_stride, i64 cols")
 
 
@@ -35,7 +34,7 @@ def block_gemm_parameters(
     out: str | None, has_ldb: bool = False
 ) -> tuple[tuple[str, Type], ...]:
     """Return the parameters of `emit_block_gemm`; ``out``: C may go elsewhere."""
-    given = _BLOCK_GEMM + _ROWS if has_ldb else _BLOCK_GEMM
+    given = _BLOCK_GEMM + parameters("i64 ldb") if has_ldb else _BLOCK_GEMM
     return given if out is None else given + OUTPUT
 
 

@@ -9,6 +9,19 @@ from typing import Any
 
 from xetl_cpu.llvm import Builder, Function, Module, Value, begin, element_type, vector
 from xetl_cpu.targets import Target
+from xetl_cpu.vector_math.derived import (
+    acos,
+    asin,
+    atan,
+    atan2,
+    cbrt,
+    cosh,
+    expm1,
+    fmod,
+    log1p,
+    log10,
+    sinh,
+)
 from xetl_cpu.vector_math.exponentials import (
     erf,
     exp,
@@ -21,10 +34,7 @@ from xetl_cpu.vector_math.exponentials import (
     power,
     tanh,
 )
-from xetl_cpu.vector_math.hyperbolic import cbrt, cosh, expm1, log1p, log10, sinh
-from xetl_cpu.vector_math.inverses import acos, asin, atan, atan2
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
-from xetl_cpu.vector_math.remainder import fmod
 from xetl_cpu.vector_math.trigonometry import cos, sin, tan
 
 
