@@ -14,11 +14,10 @@ from xetl.dialects.upstream.xegpu import FenceOp as FenceOp
 from xetl.dialects.upstream.xegpu import FenceScopeAttr as FenceScopeAttr
 from xetl.dialects.upstream.xegpu import MemorySpaceAttr as MemorySpaceAttr
 from xetl.dialects.upstream.xegpu import XeGPUHints
-from xetl_xegpu.dialect import attributes, nd_ops, scatter_ops, types, value_ops
+from xetl_xegpu.dialect import attributes, nd_ops, scatter_ops, value_ops
 from xetl_xegpu.dialect.attributes import *
 from xetl_xegpu.dialect.nd_ops import *
 from xetl_xegpu.dialect.scatter_ops import *
-from xetl_xegpu.dialect.types import *
 from xetl_xegpu.dialect.value_ops import *
 
 _OURS = (value_ops.PrintOp, value_ops.AssertOp)
@@ -29,7 +28,7 @@ XeGPU = Dialect(
     [*XeGPUHints.operations, *(each for each in _OPERATIONS if each not in _OURS)],
     [
         *XeGPUHints.attributes,
-        *(types.TensorDescType, types.MemDescType),
+        *(attributes.TensorDescType, attributes.MemDescType),
         *(attributes.BlockTdescAttr, attributes.ScatterTdescAttr),
         *(attributes.CacheHintAttr, attributes.MemLayoutAttr),
         *(attributes.LayoutAttr, attributes.SliceAttr),

@@ -18,8 +18,7 @@ from xetl.dialects.operation import XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.upstream.elementwise import bit_width
 
-from .attributes import READ_HINTS, WRITE_HINTS, CachedOp
-from .types import TensorDescType
+from .attributes import READ_HINTS, WRITE_HINTS, CachedOp, TensorDescType
 
 # Checks -------------------------------------------------------------------------------
 

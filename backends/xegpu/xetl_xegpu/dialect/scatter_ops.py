@@ -20,9 +20,8 @@ from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.memref import ATOMIC_KINDS
 
-from .attributes import READ_HINTS, WRITE_HINTS, CachedOp
+from .attributes import READ_HINTS, WRITE_HINTS, CachedOp, TensorDescType
 from .nd_ops import descriptor_type, is_address
-from .types import TensorDescType
 
 # Checks -------------------------------------------------------------------------------
 

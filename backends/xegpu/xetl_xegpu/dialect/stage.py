@@ -15,8 +15,8 @@ from xetl.dialects.upstream import gpu
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.transforms.stages import StageSpec, register_stage
 
+from .attributes import TensorDescType
 from .nd_ops import CreateNdTdescOp, LoadNdOp, PrefetchNdOp, StoreNdOp
-from .types import TensorDescType
 from .value_ops import DpasOp
 
 

@@ -17,12 +17,9 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xetl.dialects import base
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl_xegpu.dialect.attributes import LayoutAttr, SliceAttr
+from xetl_xegpu.dialect.attributes import LayoutAttr, MemDescType, SliceAttr
 from xetl_xegpu.dialect.nd_ops import elements_per_word
-from xetl_xegpu.dialect.types import MemDescType
 from xetl_xegpu.simt.program_ops import RecordOp
-
-_LAYOUT = LayoutAttr | SliceAttr
 
 
 class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
@@ -37,7 +34,7 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
 
     lhs = rhs = irdl.operand_def(builtin.VectorType)
     acc = irdl.opt_operand_def(builtin.VectorType)
-    layout_a = layout_b = layout_cd = irdl.opt_prop_def(_LAYOUT)
+    layout_a = layout_b = layout_cd = irdl.opt_prop_def(LayoutAttr | SliceAttr)
     result = irdl.result_def(builtin.VectorType)
 
     assembly_format = (

@@ -2,7 +2,7 @@
 
 Functions on blocks of memory and of matrices are Intel's extensions of OpenCL C; the
 others belong to OpenCL C itself. Code that emits a call gets a `Builtin` here. This
-module looks up the parts of a name in `xetl.devices`, and `spirv_limits` refuses every
+module looks up the parts of a name in `xetl.devices`, and `spirv` refuses every
 other symbol. So no module has a name that compilers do not know; they would not report
 such a call, and leave it undefined.
 

@@ -32,10 +32,9 @@ from xetl.codegen.types import (
     ll,
 )
 from xetl.settings import DpasSums
-from xetl_xegpu.emit.builtin_body import Body
 from xetl_xegpu.emit.builtins import Product, find_builtin, function
 from xetl_xegpu.emit.emitter import new_function, together
-from xetl_xegpu.emit.emulated_blocks import define_block
+from xetl_xegpu.emit.emulated_blocks import Body, define_block
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import PIECE
 

@@ -35,8 +35,12 @@ from xetl_xegpu.emit.emitter import KernelEmitter, shared_array
 from xetl_xegpu.emit.emulation import define_builtins
 from xetl_xegpu.emit.log import entry_of, log_operations, room_of
 from xetl_xegpu.emit.scalars import ScalarBuilder
-from xetl_xegpu.emit.spirv import to_assembly, to_spirv
-from xetl_xegpu.emit.spirv_limits import check_module, mend_zero_extensions
+from xetl_xegpu.emit.spirv import (
+    check_module,
+    mend_zero_extensions,
+    to_assembly,
+    to_spirv,
+)
 from xetl_xegpu.simt import SPILLS, FuncOp
 
 

@@ -42,7 +42,6 @@ from xetl_xegpu.emit.emitter import KernelEmitter
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
 
-_BITS = (16, 32)
 _MOST_ITEMS = 16
 """The most items of a SPIR-V vector."""
 _REACH = 256
@@ -114,7 +113,7 @@ def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
         # beside the sums of products there are no registers for it.
         is_wide = shape.items > 1 or not _multiplies(next(around(op, simt.FuncOp)))
         is_free = is_wide and not any(around(op, scf.ForOp, scf.WhileOp))
-    return is_free and shape.bits in _BITS and shape.items <= _MOST_ITEMS
+    return is_free and shape.bits in (16, 32) and shape.items <= _MOST_ITEMS
 
 
 @lru_cache(maxsize=1)

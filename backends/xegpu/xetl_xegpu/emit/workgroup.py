@@ -326,22 +326,18 @@ def _named(em: KernelEmitter, op: simt.NamedBarrierOp) -> None:
     """
     if em.device.emulated:
         raise InternalError("no emulation lets some subgroups meet")
-    barrier = _made(em, op)
-    _order(em, "workgroup", _ALL_MEMORY)
-    types = _NAMED_BARRIER, "uint"
-    meet = builtins.function("work_group_named_barrier", "void", *types)
-    em.call(meet, [barrier, I32(_CLK_LOCAL)])
-
-
-def _made(em: KernelEmitter, op: simt.NamedBarrierOp) -> Value:
-    """Return the barrier of a number. All subgroups make all barriers on entry."""
+    # The barrier of a number. All subgroups make all barriers on entry.
     number = op.number.value.data
     if number not in em.named_barriers:
         with em.builder.goto_block(em.entry):
             count = I32(op.subgroups.value.data)
             make = builtins.function("named_barrier_init", _NAMED_BARRIER, "int")
             em.named_barriers[number] = em.call(make, [count])
-    return em.named_barriers[number]
+    barrier = em.named_barriers[number]
+    _order(em, "workgroup", _ALL_MEMORY)
+    types = _NAMED_BARRIER, "uint"
+    meet = builtins.function("work_group_named_barrier", "void", *types)
+    em.call(meet, [barrier, I32(_CLK_LOCAL)])
 
 
 def _order(em: KernelEmitter, scope: str, memory: int) -> None:

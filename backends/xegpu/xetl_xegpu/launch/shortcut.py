@@ -16,7 +16,7 @@ import numpy as np
 
 from xetl.backend import Argument, ArrayView
 from xetl.language.signature import ConstParam, ScalarParam, Signature
-from xetl_xegpu.launch import events, failures
+from xetl_xegpu.launch import failures, places
 from xetl_xegpu.launch.devices import PROCESS, dpctl
 from xetl_xegpu.launch.facts import NUMBERS, CodeFacts, fits_messages
 from xetl_xegpu.launch.places import QueuePlace, as_queue
@@ -128,17 +128,17 @@ class Shortcuts:
             try:
                 if not waits:
                     event = queue.submit_async(kernel, words, where, local)
-                    event = events.LaunchEvent(event, objects, device, name, show)
-                    return events.keep_until_done(event)
+                    event = places.LaunchEvent(event, objects, device, name, show)
+                    return places.keep_until_done(event)
                 event = queue.submit(kernel, words, where, local)
             except not_submitted:
                 grid, lanes = (gx, gy, gz), x * y * z
                 raise failures.not_started(device.name, name, grid, lanes) from None
             if event.execution_status is not complete:
-                events.wait_for(event, device, events.running(name))
+                places.wait_for(event, device, places.running(name))
             show()
-            if events.PENDING:
-                events.settle_done()
+            if places.PENDING:
+                places.settle_done()
             return _DONE
 
         return fast
@@ -180,19 +180,15 @@ def key_of(obj: Any, place: QueuePlace) -> Hashable:
         stated = obj.__sycl_usm_array_interface__
         where = stated["data"], stated["shape"], stated["strides"]
         return (*where, stated["typestr"], stated.get("offset", 0))
-    return _tensor_key(obj, place)
-
-
-def _tensor_key(tensor: Any, place: QueuePlace) -> Hashable:
     torch = sys.modules.get("torch")
-    if torch is None or type(tensor) is not torch.Tensor:
+    if torch is None or type(obj) is not torch.Tensor:
         return None
-    if tensor.device.type != "xpu":
+    if obj.device.type != "xpu":
         return None
-    stream = torch.xpu.current_stream(tensor.device)
+    stream = torch.xpu.current_stream(obj.device)
     if as_queue(stream) != place.queue:
         return None
-    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+    return obj.data_ptr(), tuple(obj.shape), obj.stride(), obj.dtype
 
 
 _DATA = object.__basicsize__

@@ -32,9 +32,8 @@ from xetl.runtime.overlap import as_numpy, bounds, view_key
 from xetl.runtime.text_kernel import TextKernel
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import dpctl
-from xetl_xegpu.launch.events import wait_for
 from xetl_xegpu.launch.facts import CodeFacts, KernelFacts, Surface, why_no_surface
-from xetl_xegpu.launch.places import QueuePlace
+from xetl_xegpu.launch.places import QueuePlace, wait_for
 from xetl_xegpu.limits import BASE_ALIGNMENT, REFUSED_WORDS
 
 

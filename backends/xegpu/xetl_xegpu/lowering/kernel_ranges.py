@@ -21,7 +21,6 @@ _EXTENT = Range(1, LIMIT - 1)
 """The rows or columns of a matrix that block messages move."""
 _FOLDED_EXTENT = Range(1, LIMIT * LEAST_WIDTH - 1)
 """The elements of an array that they move as rows of 64 bytes."""
-_PROGRAM = Range(0, MOST_PROGRAMS - 1)
 
 
 def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
@@ -33,7 +32,7 @@ def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
         if isinstance(op, simt.SubgroupIdOp):
             ranges.say(op.result, Range(0, subgroups - 1))
         elif moved and isinstance(op, simt.GroupIdOp):
-            ranges.say(op.result, _PROGRAM)
+            ranges.say(op.result, Range(0, MOST_PROGRAMS - 1))
     extent = _FOLDED_EXTENT if FOLDED in kernel.attributes else _EXTENT
     # A text that begins at this stage has no recorded arguments.
     if moved and ARGUMENTS in module.attributes:

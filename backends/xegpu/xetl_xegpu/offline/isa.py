@@ -21,7 +21,6 @@ from xetl_xegpu.offline.ocloc import DEVICES, KernelFacts, compile_spirv, find_o
 _INSTRUCTION = re.compile(r"^\s*(?:\([^)]*\)\s+)?([a-z][\w.]*)")
 """An optional predicate, then the name: ``(W)``, ``(f0.0)``, ``(~f1.0.any16h)``."""
 
-_END = "end of thread"
 _TARGET = re.compile(r"\|M\d+\)\s+(\w+)")
 """The destination of a message follows its lanes, ``(1|M0)``."""
 
@@ -52,7 +51,7 @@ class IsaCounts:
 def count(assembly: str) -> IsaCounts:
     """Count the instructions of one kernel."""
     lines = assembly.splitlines()
-    ends = [i for i, line in enumerate(lines) if _END in line]
+    ends = [i for i, line in enumerate(lines) if "end of thread" in line]
     # The lines after the last end are padding.
     lines = lines[: ends[-1] + 1] if ends else lines
     named = [(found[1], line) for line in lines if (found := _INSTRUCTION.match(line))]

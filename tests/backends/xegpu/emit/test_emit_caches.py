@@ -13,7 +13,7 @@ from xetl.codegen.types import I8, I32, I64, ll
 from xetl.errors import InternalError
 from xetl_xegpu.emit.memory import METADATA
 from xetl_xegpu.emit.module import emit, llvm_text
-from xetl_xegpu.emit.spirv_limits import check_module
+from xetl_xegpu.emit.spirv import check_module
 from xetl_xegpu.emit.spirv_words import instructions
 
 HINTED = 'l1_hint = "{}", l3_hint = "{}"'
@@ -144,6 +144,6 @@ def test_no_other_instruction_makes_a_pointer():
 
 
 def test_the_extension_is_asked_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("xetl_xegpu.emit.spirv_limits.EXTENSIONS", ())
+    monkeypatch.setattr("xetl_xegpu.emit.spirv.EXTENSIONS", ())
     with pytest.raises(InternalError, match="SPV_INTEL_cache_controls is not"):
         check_module(decorated(*FINE))

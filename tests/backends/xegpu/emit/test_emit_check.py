@@ -11,7 +11,7 @@ from xetl.devices import find_device
 from xetl.errors import InternalError
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.emitter import declare
-from xetl_xegpu.emit.spirv_limits import check_module
+from xetl_xegpu.emit.spirv import check_module
 from xetl_xegpu.simt import BlockShape
 
 
@@ -103,7 +103,7 @@ def test_names_that_nobody_knows(name: str, message: str):
 
 
 def test_extensions_that_are_not_enabled(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("xetl_xegpu.emit.spirv_limits.EXTENSIONS", ())
+    monkeypatch.setattr("xetl_xegpu.emit.spirv.EXTENSIONS", ())
     made, b = function(F32, ll.PointerType(addrspace=1))
     b.atomic_rmw("fadd", made.args[1], made.args[0], "monotonic")
     with pytest.raises(InternalError, match="SPV_EXT_shader_atomic_float_add is not"):

@@ -12,7 +12,7 @@ from launched import counting, scale
 
 from xetl import xetile
 from xetl.errors import LaunchError
-from xetl_xegpu.launch import devices, events, first_builds, places, programs
+from xetl_xegpu.launch import devices, executable, first_builds, places
 
 
 def broken_queue(**methods: Any) -> Any:
@@ -54,7 +54,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(sys.modules[__name__], "scale", xetile.kernel(scale.fn))
     yield change
     places.place_of.cache_clear()
-    events.PENDING.clear()
+    places.PENDING.clear()
 
 
 def launch(array: Any, *, wait: bool) -> None:
@@ -116,9 +116,9 @@ def test_what_nobody_waited_for_is_told_later(
         both[1](a, c, d)  # a shortcut
     calls.clear()
     scale[1](a, a, wait=False)
-    events._wait_for_all()
+    places._wait_for_all()
     assert "was lost" in capsys.readouterr().err
-    events._wait_for_all()
+    places._wait_for_all()
     assert capsys.readouterr().err == ""
 
 
@@ -180,7 +180,7 @@ def test_a_driver_that_is_too_old_for_a_program(
     a, helps = counting((16, 16)), list[str]()
     for is_gpu in (False, True):
         pretend(is_gpu=is_gpu, driver="1.3.27642")
-        monkeypatch.setattr(programs, "_built", {})
+        monkeypatch.setattr(executable, "_built", {})
         with pytest.raises(LaunchError, match="it was not compiled") as caught:
             xetile.kernel(scale.fn)[1](a, a)
         assert caught.value.code == "X0832"

@@ -18,7 +18,7 @@ from launched import aligned, counting, grid_of, scale
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.settings import config
-from xetl_xegpu.launch import first_builds, programs
+from xetl_xegpu.launch import executable, first_builds
 from xetl_xegpu.launch.first_builds import features_of
 
 DIES = "printf begun; echo 'malloc(): invalid size' >&2; kill -ABRT $$"
@@ -33,7 +33,7 @@ Compiler = Callable[[str], None]
 def forget() -> None:
     """Be another process, as far as programs that were built go."""
     first_builds._tables.clear()
-    programs._built.clear()
+    executable._built.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
 
 def launch(kernel: Any = scale) -> None:
     """Build it anew, launch it, and look at what it did."""
-    programs._built.clear()
+    executable._built.clear()
     a = counting((16, 16))
     c = aligned((16, 16))
     xetile.kernel(kernel.fn)[grid_of(a)](a, c)

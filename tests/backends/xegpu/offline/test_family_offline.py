@@ -9,7 +9,7 @@ from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from tests.example_kernels import Scalar
 from xetl.runtime.executables import choose_target
-from xetl_xegpu.backend import BACKEND
+from xetl_xegpu import BACKEND
 from xetl_xegpu.emit import module as emission
 from xetl_xegpu.offline.ocloc import need_ocloc, run
 

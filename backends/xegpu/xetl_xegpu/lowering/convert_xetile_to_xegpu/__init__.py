@@ -154,7 +154,6 @@ class ConvertXetileToXegpuPass(Pass):
 
 
 _MOST_FILES = 16
-_TOO_LARGE = DiagnosticKind(CompileError, "X0212", "X0212")
 
 
 def _check_sizes(c: Converter, device: Device) -> None:
@@ -165,7 +164,7 @@ def _check_sizes(c: Converter, device: Device) -> None:
             size = prod(type_.get_shape()) * bit_width(type_.element_type) // 8
             if size > _MOST_FILES * file:
                 raise DiagnosticEmitter(c.kernel).error(
-                    _TOO_LARGE,
+                    DiagnosticKind(CompileError, "X0212", "X0212"),
                     op,
                     f"this value is too large for `{device.name}`",
                     notes=[

@@ -22,8 +22,6 @@ from . import fragments
 from .conversion import Converter, Rule
 from .lines import assembled
 
-_OF_WORKGROUPS = ("map", "layout_result_0")
-
 
 def each_part(c: Converter, op: Operation) -> None:
     """Apply the operation to each fragment; a scalar operand is used for all."""
@@ -36,7 +34,7 @@ def each_part(c: Converter, op: Operation) -> None:
         for operand in op.operands
     ]
     types = [fragments.fragment_types(base.vector_type(each)) for each in op.results]
-    for name in _OF_WORKGROUPS:
+    for name in ("map", "layout_result_0"):
         op.attributes.pop(name, None)
     made = [
         c.emit.add(remade(op, operands, results))
