@@ -67,7 +67,6 @@ _RESUME = """\
 """
 """The code after the hook, from Python 3.13 on: a debugger that the hook started has
 stopped in the line already. Before 3.13 it stops first at the `yield` of the line."""
-_ANY = "function"
 _MOST = 4096
 
 
@@ -118,7 +117,7 @@ def stepper_of(op: Any) -> Stepper | None:
     if where is None:
         return None
     root = op.get_toplevel_object()
-    name = where.function or _ANY
+    name = where.function or "function"
     key = root, where.file, name
     if key not in _steppers:
         # All stops of a file: no two functions share a line.

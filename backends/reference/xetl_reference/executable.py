@@ -28,7 +28,6 @@ _KINDS = {
     "xetile.prefetch_tile": "prefetch",
     "xetile.atomic_rmw_tile": "atomic",
 }
-_SHARED = "shared memory"
 
 
 def recorder(
@@ -51,7 +50,7 @@ def recorder(
                 trace.accesses.append(
                     TileAccess(
                         kind,
-                        names.get(tile.memory, _SHARED),
+                        names.get(tile.memory, "shared memory"),
                         int(tile.base),
                         (int(tile.sizes[0]), int(tile.sizes[1])),
                         int(tile.row),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -97,18 +98,6 @@ class AddressMemory(Memory):
         return -(1 << 62), 1 << 62
 
 
-class _Bytes:
-    """Bytes at an address, which NumPy can view as an array."""
-
-    def __init__(self, address: int, count: int, readonly: bool) -> None:
-        self.__array_interface__ = {
-            "data": (address, readonly),
-            "shape": (count,),
-            "typestr": "|u1",
-            "version": 3,
-        }
-
-
 def extent(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
     """Return the lowest offset of an element and the highest plus 1; (0, 0): empty."""
     low = high = 0
@@ -133,8 +122,10 @@ def at_address(
     size = dtype.itemsize
     if low == high:
         return Memory(np.empty(0, np.uint8))
-    first = address + (offset + low) * size
-    return Memory(np.asarray(_Bytes(first, (high - low) * size, readonly)), -low * size)
+    stated = {"data": (address + (offset + low) * size, readonly), "version": 3}
+    stated |= {"shape": ((high - low) * size,), "typestr": "|u1"}
+    bytes_: Any = SimpleNamespace(__array_interface__=stated)
+    return Memory(np.asarray(bytes_), -low * size)
 
 
 class View(NamedTuple):
