@@ -15,7 +15,6 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.backend import Artifact, BackendBase
-from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
 from xetl.dialects.base import operations_in
 from xetl.dialects.kernel_attributes import mark_stage
 from xetl.dialects.upstream import func, gpu
@@ -25,7 +24,15 @@ from xetl.frames import may_be_stepped
 from xetl.frontend import build_module
 from xetl.language.reads import Reads
 from xetl.language.signature import Signature
-from xetl.pipeline import FIRST_STAGE, device_pipeline, lower, pipeline_of
+from xetl.pipeline import (
+    FIRST_STAGE,
+    Dump,
+    device_pipeline,
+    lower,
+    pipeline_of,
+    refuse_deep_nesting,
+    report_map_conflicts,
+)
 from xetl.transforms.diagnostics import collect_remarks, elements_each, facts_of
 
 

@@ -222,7 +222,6 @@ _MATRIX = MatrixUnit(
 
 # Rows of 32 or 64 bits, which lanes read side by side: 64 elements at most, as the
 # released dialect had it (docs/xetile.md).
-_SHARED = SharedMessages(unit_bytes=4, most_elements=64, rows=(1, 2, 4, 8, 16, 32))
 
 _UP_TO_32 = (1, 2, 4, 8, 16, 32)
 _UP_TO_8 = (1, 2, 4, 8)
@@ -281,7 +280,7 @@ _PVC = Device(
     shared_bytes=128 << 10,  # oneAPI optimisation guide, "shared local memory"
     matrix=_MATRIX,
     speed=_PVC_SPEED,
-    shared=_SHARED,
+    shared=SharedMessages(unit_bytes=4, most_elements=64, rows=(1, 2, 4, 8, 16, 32)),
     messages={
         "load": _LOAD,
         "store": _STORE,

@@ -32,7 +32,21 @@ class Override:
             IRError: the text is wrong.
         """
         self._name = name
-        self._module = _parsed(file, _read(file), backend)
+        text = _read(file)
+        parser: XetlParser | None = None
+        try:
+            parser = XetlParser(make_context(backend.opt_dialects()), text, str(file))
+            module = parser.parse_module()
+            module.verify()
+        except (ParseError, VerifyException) as error:
+            found = (
+                parse_error(text, parser, error)
+                if isinstance(error, ParseError)
+                else IRError(f"the text is wrong: {error}", code="X0702")
+            )
+            found.file = str(file)
+            raise found from None
+        self._module = module
 
     def replace(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """Put the text in place of ``module``, if it is its turn and of its kernel."""
@@ -81,23 +95,6 @@ def _read(file: Path) -> str:
         problem = f"XETL_OVERRIDE: `{file}` cannot be read: {error.strerror}"
         help_ = "name a file that `xetl ir ... --stage ... -o FILE` wrote"
         raise LaunchError(problem, "X0814", help_) from None
-
-
-def _parsed(file: Path, text: str, backend: BackendBase) -> ModuleOp:
-    parser: XetlParser | None = None
-    try:
-        parser = XetlParser(make_context(backend.opt_dialects()), text, str(file))
-        module = parser.parse_module()
-        module.verify()
-    except (ParseError, VerifyException) as error:
-        found = (
-            parse_error(text, parser, error)
-            if isinstance(error, ParseError)
-            else IRError(f"the text is wrong: {error}", code="X0702")
-        )
-        found.file = str(file)
-        raise found from None
-    return module
 
 
 def _names(module: ModuleOp) -> set[str]:

@@ -9,8 +9,8 @@ import pytest
 
 import xetl
 from xetl import xetile
-from xetl.diagnostics import refuse_deep_nesting
 from xetl.errors import IRError, LaunchError, SyntaxNotSupportedError
+from xetl.pipeline import refuse_deep_nesting
 
 LOAD = "v = xetile.load_tile(xetile.init_tile(X, [0], (16,)))\n"
 STORE = "xetile.store_tile(v, xetile.init_tile(Y, [0], (16,)))\n"

@@ -14,7 +14,7 @@ import pytest
 import xetl
 from xetl.errors import LaunchError
 from xetl.tools.performance import report
-from xetl.tools.performance.peak import Peak
+from xetl.tools.performance.benchmark import Peak
 
 
 def simple(**options: Any) -> Any:

@@ -41,7 +41,6 @@ _Rule: TypeAlias = tuple[Callable[..., T], Sequence[Index]]
 """A function, and the values whose facts it takes."""
 Terms: TypeAlias = dict[tuple[int, ...], int]
 """A sum of products: maps the sorted ids of the factors to the coefficient."""
-_ADDITIONS = (arith.AddiOp, index.AddOp)
 _DIFFERENCES = (arith.SubiOp, index.SubOp)
 _PRODUCTS = (arith.MuliOp, index.MulOp)
 _CASTS = (arith.IndexCastOp, index.CastsOp)
@@ -296,7 +295,7 @@ def _terms(
     if depth < _DEEPEST:
         if isinstance(op, _CASTS):
             return _terms(op.operands[0], known, depth + 1)
-        if isinstance(op, _ADDITIONS + _DIFFERENCES):
+        if isinstance(op, (arith.AddiOp, index.AddOp, *_DIFFERENCES)):
             left, right = (_terms(v, known, depth + 1) for v in op.operands)
             return _added(left, right, -1 if type(op) in _DIFFERENCES else 1)
         if isinstance(op, _PRODUCTS):

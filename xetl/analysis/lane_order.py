@@ -24,11 +24,10 @@ from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.worklist import Worklist
 
-_CARRIES = (scf.ForOp, scf.IfOp, scf.WhileOp)
 _CONVERTS = (arith.ExtfOp, arith.TruncfOp)
 _COUNTS = (vector.StepOp, vector.CreateMaskOp)
 """Operations that make lane numbers, for whichever order of lanes is used."""
-_HAVE_NO_ORDER = (*_CARRIES, *_COUNTS, vector.ReductionOp)
+_HAVE_NO_ORDER = (scf.ForOp, scf.IfOp, scf.WhileOp, *_COUNTS, vector.ReductionOp)
 
 
 def of_any_order(function: Operation, lanes: int) -> frozenset[SSAValue]:

@@ -76,7 +76,6 @@ UNREAD = "xetile.unread"
 """The attribute of a host function read without its body: the reason for that."""
 
 DEVICE, FUNCTION = "gpu.module", "func.func"
-_UNKNOWN = "not registered"
 _T = TypeVar("_T")
 
 
@@ -114,11 +113,16 @@ class HostCodeParser(FastParser):
         try:
             return super().parse_operation()
         except ParseError as error:
-            if _UNKNOWN not in error.msg:
+            if "not registered" not in error.msg:
                 raise
             reason = error.msg.strip().splitlines()[0]
         self._resume_from(start)
-        self._restore(kept)
+        values, blocks, block_references, references, dialects = kept
+        self.ssa_values = values  # pyright: ignore[reportAttributeAccessIssue]
+        self.blocks = blocks  # pyright: ignore[reportAttributeAccessIssue]
+        self.forward_block_references = block_references  # pyright: ignore[reportAttributeAccessIssue]
+        self.forward_ssa_references = references  # pyright: ignore[reportAttributeAccessIssue]
+        self._parser_state.dialect_stack = dialects  # pyright: ignore[reportAttributeAccessIssue]
         self._skips_bodies = True
         declared = super().parse_operation()
         self._skips_bodies = False
@@ -133,14 +137,6 @@ class HostCodeParser(FastParser):
             {k: v.copy() for k, v in self.forward_ssa_references.items()},
             self._parser_state.dialect_stack.copy(),
         )
-
-    def _restore(self, kept: tuple[object, ...]) -> None:
-        values, blocks, block_references, references, dialects = kept
-        self.ssa_values = values  # pyright: ignore[reportAttributeAccessIssue]
-        self.blocks = blocks  # pyright: ignore[reportAttributeAccessIssue]
-        self.forward_block_references = block_references  # pyright: ignore[reportAttributeAccessIssue]
-        self.forward_ssa_references = references  # pyright: ignore[reportAttributeAccessIssue]
-        self._parser_state.dialect_stack = dialects  # pyright: ignore[reportAttributeAccessIssue]
 
     def _skip_braces(self) -> None:
         """Skip to the token after the ``}`` of a body, if a body begins here."""

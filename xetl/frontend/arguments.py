@@ -256,14 +256,12 @@ def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:
         )
 
 
-_LOAD = "load it first: xetile.load_tile(...)"
 _TILE = "make a tile of it: xetile.init_tile(array, offsets, shape)"
 _ELEMENTS = (
     "load its elements: `X[i]`, `i` a vector such as xetile.arange(n), or"
     " xetile.load_tile(xetile.init_tile(X, offsets, shape))"
 )
 _PROPERTIES = "of an array `X is None`, `X.dtype` and `X.ndim` are known when compiling"
-_NO_TUPLE = "pass vectors one by one; xetile.arange makes a vector of numbers"
 
 
 def dtype_of(ctx: Context, arg: Arg) -> DType | None:
@@ -287,12 +285,12 @@ def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
     """Return the error for an argument of a wrong kind, such as a tile for a vector."""
     advice = None
     if isinstance(arg.value, types.Tile):
-        advice = _LOAD
+        advice = "load it first: xetile.load_tile(...)"
     elif isinstance(arg.value, types.Array):
         advice = _PROPERTIES if "constant" in wanted else _TILE
         advice = _ELEMENTS if "vector" in wanted else advice
     elif types.items_of(arg.value) is not None and wanted == "a vector":
-        advice = _NO_TUPLE
+        advice = "pass vectors one by one; xetile.arange makes a vector of numbers"
     elif isinstance(arg.value, types.Vector) and "tile" in wanted:
         advice = "it was loaded already: pass the tile made by xetile.init_tile"
     elif types.is_scalar(arg.value) and ("vector" in wanted or "array" in wanted):

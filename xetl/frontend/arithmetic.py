@@ -17,8 +17,8 @@ from xetl.frontend.arguments import (
     wrong_kind,
 )
 from xetl.frontend.context import Context
-from xetl.frontend.division import divide, divide_scalars, power, power_of_scalars
 from xetl.frontend.limits import check_binary
+from xetl.frontend.operators import divide, divide_scalars, power, power_of_scalars
 from xetl.frontend.types import (
     FRONTEND_ONLY,
     Scalar,

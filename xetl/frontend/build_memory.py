@@ -52,13 +52,12 @@ _CACHES = {
     ".cv": ("uncached", "uncached"),
 }
 """The hints for L1 and for the cache behind it. Source: Triton, ``cache_modifier``."""
-_EVICTIONS = ("", "evict_normal", "evict_first", "evict_last")
 
 
 def _hints(call: Call) -> tuple[str | None, str | None]:
     """Return the hints for L1 and for the cache behind it; None: device's default."""
     first, last = _CACHES[call.word("cache", _CACHES)]
-    eviction = call.word("evict", _EVICTIONS)
+    eviction = call.word("evict", ("", "evict_normal", "evict_first", "evict_last"))
     if eviction == "evict_first":
         return "streaming" if first in (None, "cached") else first, last or "cached"
     if eviction == "evict_last":

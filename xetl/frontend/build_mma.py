@@ -29,8 +29,6 @@ _ACCUMULATORS = {
 _MIXED = ({i8, u8}, {f8e4m3, f8e5m2})
 """Sets of dtypes: the two operands may have different dtypes of one set."""
 
-_PRECISIONS = (None, "tf32", "bf16x3")
-
 
 @builds("tile_mma")
 def _tile_mma(call: Call) -> Vector:
@@ -163,7 +161,7 @@ def _precision(call: Call, dtype: DType) -> str | None:
     value = call.value("precision")
     if value == "ieee":
         return None
-    if value not in _PRECISIONS:
+    if value not in (None, "tf32", "bf16x3"):
         problem = f"`{value}` is not a precision of `tile_mma`"
         help_ = 'precisions are None, "tf32" and "bf16x3"'
         raise call.error("X0107", problem, "precision", help=help_)

@@ -20,7 +20,7 @@ from xetl.frontend.arguments import Arg, Call, builds, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base
 from xetl.frontend.casts import to_int, whole
 from xetl.frontend.context import FirstMap
-from xetl.frontend.indices import as_indices
+from xetl.frontend.gathers import as_indices
 from xetl.language.dtypes import DType
 from xetl.language.maps import SgMap, WgMap, XeMap, check_wg_map
 
@@ -223,14 +223,11 @@ def _extent(call: Call, value: types.Value, name: str, number: int) -> types.Ext
     if isinstance(node, ast.Tuple | ast.List) and number < len(node.elts):
         node = node.elts[number]
     problem = f"`{name}` of `{call.name}` must hold ints"
-    help_ = _WHOLE if types.is_scalar(value) else None
+    help_ = "round it: `//` divides to an int" if types.is_scalar(value) else None
     if isinstance(value, types.Vector):
         help_ = "without a shape, init_tile(X, indices) has an element for each"
     label = f"is {types.describe(value)}"
     raise call.ctx.error("X0305", problem, node, label=label, help=help_)
-
-
-_WHOLE = "round it: `//` divides to an int"
 
 
 def _offset_count(call: Call, wanted: int, found: int, what: str) -> CompileError:

@@ -225,7 +225,6 @@ def _tile_conv_layout(call: Call) -> Vector:
 
 
 KINDS = ("add", "mul", "max", "min", "and", "or", "xor")
-_BITWISE = ("and", "or", "xor")
 
 
 def combining_kind(call: Call, dtype: DType, *, more: tuple[str, ...] = ()) -> str:
@@ -247,7 +246,7 @@ def kind_of(call: Call, kind: str, dtype: DType, *, nan_wins: bool = True) -> st
     Raises:
         TileTypeError: the kind is not defined on the dtype.
     """
-    if dtype.is_float if kind in _BITWISE else dtype.is_bool:
+    if dtype.is_float if kind in ("and", "or", "xor") else dtype.is_bool:
         advice = "convert it first: `.to(xetile.i32)`"
         raise call.error("X0304", f"`{kind}` of {dtype} has no meaning", help=advice)
     if kind not in ("max", "min"):

@@ -14,7 +14,6 @@ from xetl.frontend.context import Context
 from xetl.settings import config
 
 _SEQUENCES = (str, bytes, list, tuple)
-_GROWING = (math.factorial, math.comb, math.perm)
 _LONG_FIELD = re.compile(r"\d{5,}")
 
 
@@ -37,7 +36,7 @@ def check_binary(ctx: Context, symbol: str, left: Any, right: Any) -> None:
 
 def check_call(ctx: Context, function: Callable[..., Any], args: list[Any]) -> None:
     """Refuse a call of a Python function whose result becomes too large."""
-    if function in _GROWING:
+    if function in (math.factorial, math.comb, math.perm):
         # Each factor has at most the bits of the first argument.
         first = args[0] if args and isinstance(args[0], int) else 0
         _check_size(ctx, first * first.bit_length(), f"`{function.__name__}`")

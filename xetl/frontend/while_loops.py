@@ -37,7 +37,6 @@ from xetl.frontend.types import (
 if TYPE_CHECKING:
     from xetl.frontend.statements import Counter
 
-_LEFT = frozenset((0, BROKEN, RETURNED))
 _TEST = "<test>"
 Values = Sequence[SSAValue]
 
@@ -100,7 +99,7 @@ class _WhileLoop(ABC):
             self.carried.enter(ctx, self.before.args[self.own : self.names])
             code = self.before.args[self.names :]
             if self.leaves:
-                ctx.scope.exit = Exit(_LEFT, code[0])
+                ctx.scope.exit = Exit(frozenset((0, BROKEN, RETURNED)), code[0])
             self.going, self.endless = self._go_on(own)
             ctx.scope.exit = RUNNING
             self.passed = [*own, *self.carried.pass_on(ctx), *code]

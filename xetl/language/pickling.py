@@ -18,7 +18,6 @@ from typing import Any
 
 from xetl.language.source_lines import carry_lines, lines_of
 
-_BY_VALUE = ("cloudpickle", "joblib.externals.cloudpickle")
 MAIN = "__main__"
 
 Made = tuple[Any, ...]
@@ -72,7 +71,7 @@ def _named(module: str, name: str) -> Any:
 
 
 def _by_value(made_object: object) -> bytes | None:
-    for name in _BY_VALUE:
+    for name in ("cloudpickle", "joblib.externals.cloudpickle"):
         by_value: Any = sys.modules.get(name)
         if by_value is not None:
             token = _INSIDE.set(True)

@@ -1,15 +1,16 @@
-"""Array arguments: which objects are arrays, their address, dtype, shape and strides.
+"""Arguments of a call: arrays, their address, dtype, shape and strides; constants.
 
 NumPy arrays, torch tensors and SYCL's unified memory are read directly. All others are
-read through DLPack, which takes 8 us an array. Elements are never copied.
+read through DLPack, which takes 8 us an array. Elements are never copied. Constants are
+compile-time values: they are converted, and it is told when two of them are the same.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from operator import is_
 from typing import Any, cast
 
@@ -19,9 +20,9 @@ from xetl.backend import ArrayView
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
+from xetl.language.signature import Record, fields_of, leaves
 from xetl.prepacked import Prepacked
 from xetl.runtime import overlap, usm
-from xetl.runtime.constants import known_constant
 from xetl.runtime.tensors import (
     SUPPORTED,
     check_rank,
@@ -128,7 +129,15 @@ def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
     if dtype is None:
         raise _unsupported_numpy(array.dtype, name)
     check_rank(array.ndim, name)
-    strides = _in_elements(array.strides, array.shape, dtype.itemsize, name)
+    for dim, stride in enumerate(array.strides):
+        if stride % dtype.itemsize and array.shape[dim] > 1:
+            raise LaunchError(
+                f"dimension {dim} of `{name}` has a stride of {stride} bytes, "
+                f"which is not a multiple of the {dtype.itemsize} bytes of an element",
+                code="X0808",
+                help="pass a copy, whose elements lie on multiples of their size",
+            )
+    strides = tuple(stride // dtype.itemsize for stride in array.strides)
     address, readonly = array.__array_interface__["data"]
     memory = array.memory if isinstance(array, usm.DeviceNumbers) else None
     return ArrayView(address, dtype, array.shape, strides, readonly, array, memory)
@@ -137,20 +146,6 @@ def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
 def _is_masked(array: object) -> bool:
     masked = sys.modules.get("numpy.ma")
     return masked is not None and isinstance(array, masked.MaskedArray)
-
-
-def _in_elements(
-    strides: tuple[int, ...], shape: tuple[int, ...], itemsize: int, name: str
-) -> tuple[int, ...]:
-    for dim, stride in enumerate(strides):
-        if stride % itemsize and shape[dim] > 1:
-            raise LaunchError(
-                f"dimension {dim} of `{name}` has a stride of {stride} bytes, "
-                f"which is not a multiple of the {itemsize} bytes of an element",
-                code="X0808",
-                help="pass a copy, whose elements lie on multiples of their size",
-            )
-    return tuple(stride // itemsize for stride in strides)
 
 
 @cache
@@ -207,3 +202,81 @@ def _wrong_protocol(obj: object, name: str, problem: str) -> LaunchError:
     problem = f"`{name}` is a {type(obj).__name__} that cannot be read: {problem}"
     help_ = "pass a NumPy array of it, or tell its authors"
     return LaunchError(problem, "X0805", help_)
+
+
+_NUMBERS = {int, float, bool, str, type(None), DType}
+_KNOWN: dict[Hashable, object] = {}
+"""For each set of equal tuples the first one: native code compares them by identity.
+
+Only tuples of numbers, strings, None and dtypes are kept, so nothing large is.
+"""
+
+
+def _record_of(value: object, constant: Callable[[Any], object]) -> Record | None:
+    """Return a named tuple or dataclass as a record of constants; None for others."""
+    fields = fields_of(value)
+    if fields is None:
+        return None
+    items = [constant(each) for each in fields.values()]
+    return Record.make(type(value).__name__, list(fields), items)
+
+
+def constant_of(name: str, value: Any) -> object:
+    """Convert a value to the compile-time value that kernels are compiled for.
+
+    Raises:
+        LaunchError: the value is not hashable.
+    """
+    if isinstance(value, tuple) or not _is_hashable(value):
+        record = _record_of(cast("object", value), partial(constant_of, name))
+        if record is not None:
+            return _first_of(record)
+    if isinstance(value, list | tuple):
+        made = tuple(constant_of(name, each) for each in cast("Sequence[Any]", value))
+        return _first_of(made)
+    if isinstance(value, np.generic):
+        return cast("Any", value).item()
+    if not _is_hashable(value):
+        raise LaunchError(
+            f"`{name}` is a compile-time parameter, but a {type(value).__name__} "
+            "cannot be one",
+            code="X0805",
+            help="compile-time values must be hashable: numbers, strings, tuples, "
+            "functions, dtypes, maps",
+        )
+    return value
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def typed(value: object) -> Hashable:
+    """Return a key in which 1, 1.0, True and -0.0, 0.0 differ, but NaN equals NaN."""
+    if isinstance(value, Record):
+        return (value.form, *map(typed, value))
+    if isinstance(value, tuple):
+        return tuple(typed(each) for each in cast("tuple[object, ...]", value))
+    if isinstance(value, float):
+        return (float, value.hex())
+    return (type(value), value)
+
+
+def _first_of(made: tuple[object, ...] | Record) -> object:
+    """Return the first of all equal tuples or records that were seen."""
+    if not _is_of_numbers(made):
+        return made
+    return _KNOWN.setdefault(typed(made), made)
+
+
+def _is_of_numbers(value: object) -> bool:
+    return all(type(each) in _NUMBERS for each in leaves([value]))
+
+
+def known_constant(value: object) -> object:
+    """Convert a list or tuple of numbers to a constant; return others as they are."""
+    return constant_of("", value) if _is_of_numbers(value) else value

@@ -65,7 +65,9 @@ class DiskCache:
 
     def store(self, key: str, artifact: Artifact) -> None:
         """Keep ``artifact`` as the entry ``key``; do nothing if that is impossible."""
-        data = _encode(key, artifact)
+        meta = json.dumps(dict(artifact.meta), sort_keys=True).encode()
+        body = len(meta).to_bytes(4, "little") + meta + artifact.payload
+        data = _MAGIC + _checksum(key, body) + body
         try:
             self._make_folder()
             write_whole({self._path(key): data})
@@ -216,12 +218,6 @@ def _opened(path: Path, limit: int) -> BinaryIO:
 def _checksum(key: str, body: bytes) -> bytes:
     """Return the checksum of an entry and its name; a renamed entry is invalid."""
     return hashlib.sha256(key.encode() + b"\0" + body).digest()
-
-
-def _encode(key: str, artifact: Artifact) -> bytes:
-    meta = json.dumps(dict(artifact.meta), sort_keys=True).encode()
-    body = len(meta).to_bytes(4, "little") + meta + artifact.payload
-    return _MAGIC + _checksum(key, body) + body
 
 
 def _decode(key: str, data: bytes) -> Artifact | None:

@@ -30,8 +30,6 @@ from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signatu
 from xetl.records import record
 from xetl.settings import config
 
-_INSTALLED = ("site-packages", "dist-packages")
-
 
 @cache
 def stamp(package: str) -> str:
@@ -44,7 +42,7 @@ def stamp(package: str) -> str:
     if file is None or not hasattr(module, "__path__"):
         return package  # a module that was not imported from files, as in tests
     folder = os.path.dirname(file)
-    if os.path.basename(os.path.dirname(folder)) in _INSTALLED:
+    if os.path.basename(os.path.dirname(folder)) in ("site-packages", "dist-packages"):
         # The version is known otherwise; the time tells installations of it apart.
         return f"{package} {os.stat(file).st_mtime_ns}"
     return f"{package} {stamp_of_folder(folder)}"

@@ -31,7 +31,7 @@ class Library(Mapping[str, TextKernel]):
         functions = functions_of(self._module)
         if _OF_DEVICES.search(text):
             for each in functions:
-                each.attributes[STAGE] = StringAttr(_DEVICE_STAGE)
+                each.attributes[STAGE] = StringAttr(f"{DEVICE_BACKEND}.xegpu")
         tables = _side_by_side(functions)
         self._kernels = {
             name: TextKernel(text, function, tables[function.parent])
@@ -73,7 +73,6 @@ class Library(Mapping[str, TextKernel]):
         return str(self._module)
 
 
-_DEVICE_STAGE = f"{DEVICE_BACKEND}.xegpu"
 _OF_DEVICES = re.compile(r"!xegpu\.(tensor|mem)_desc\b|\bxegpu\.(load|store)\b")
 """Operations of XeGPU, except barriers and fences, which XeTile has as well."""
 

@@ -35,7 +35,6 @@ _MODES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "min": min,
     "max": max,
 }
-_CACHES = ("warm", "cold")
 
 
 def time_calls(
@@ -215,7 +214,7 @@ def do_bench(
     """
     try:
         functions = _functions(fn)
-        _check_choice("cache", cache, _CACHES)
+        _check_choice("cache", cache, ("warm", "cold"))
         _check_choice("return_mode", return_mode, [*_MODES, "all"])
         if len(functions) != 1 or not callable(fn):
             _check_choice("return_mode", return_mode, list(_MODES))

@@ -8,6 +8,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -132,21 +133,15 @@ def _shares(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
         return True
 
 
-class _Memory:
-    """An object that describes a view by NumPy's array interface."""
-
-    def __init__(self, view: ArrayView) -> None:
-        itemsize = view.dtype.itemsize
-        self._keep = view.obj
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": f"|u{itemsize}" if itemsize == 1 else f"<u{itemsize}",
-            "data": (view.address, view.readonly),
-            "shape": view.shape,
-            "strides": tuple(stride * itemsize for stride in view.strides),
-        }
-
-
 def as_numpy(view: ArrayView) -> np.ndarray[Any, Any]:
     """Return the elements as unsigned integers of their width; they are kept alive."""
-    return np.asarray(_Memory(view))
+    itemsize = view.dtype.itemsize
+    stated = {
+        "version": 3,
+        "typestr": f"|u{itemsize}" if itemsize == 1 else f"<u{itemsize}",
+        "data": (view.address, view.readonly),
+        "shape": view.shape,
+        "strides": tuple(stride * itemsize for stride in view.strides),
+    }
+    described: Any = SimpleNamespace(__array_interface__=stated, keep=view.obj)
+    return np.asarray(described)

@@ -16,12 +16,10 @@ from xetl.records import record
 RESERVED = ("backend", "queue", "wait", "grid", "target", "check", "stage")
 """Names of options of launches, which no parameter may have."""
 
-_OF_TRITON = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-
 
 def triton_option(name: str) -> str | None:
     """Return what to do about an option of Triton's compiler; None for other names."""
-    if name not in _OF_TRITON:
+    if name not in ("num_warps", "num_stages", "num_ctas", "maxnreg"):
         return None
     return (
         f"`{name}` is an option of Triton's compiler: leave it out; how a "

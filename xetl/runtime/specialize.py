@@ -28,8 +28,13 @@ from xetl.language.signature import (
     leaves,
 )
 from xetl.records import record
-from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
-from xetl.runtime.constants import constant_of, typed
+from xetl.runtime.arrays import (
+    ArrayView,
+    constant_of,
+    describe_if_array,
+    typed,
+    unit_dim,
+)
 from xetl.runtime.overlap import view_key
 from xetl.runtime.parameters import MISSING, Parameter, Parameters
 from xetl.runtime.signature_text import Described

@@ -77,9 +77,6 @@ def _is_of_text(op: Operation) -> bool:
     return isinstance(location, FileLineColLoc) and location.filename.data == FILE
 
 
-_OPTIONS = ("backend", "target", "queue", "wait")
-
-
 def _behind_types(
     fast: Callable[..., int], types: Sequence[Attribute], args: Args
 ) -> Callable[..., int]:
@@ -326,7 +323,7 @@ class TextKernel(LaunchedKernel):
         return module, with_sizes(found, self._types)
 
     def _check_options(self, options: Keywords) -> None:
-        for name in options.keys() - set(_OPTIONS):
+        for name in options.keys() - {"backend", "target", "queue", "wait"}:
             raise LaunchError(
                 f"`{self.name}` was given `{name}=`, which is no option of a launch",
                 code="X0804",

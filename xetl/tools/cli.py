@@ -30,7 +30,6 @@ _WRONG = 2
 
 
 INTERRUPTED = "interrupted: nothing was written; start it again"
-_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 class Commands(click.Group):
@@ -91,7 +90,7 @@ class Commands(click.Group):
             except OSError as error:
                 if error.filename is not None:
                     where = f"`{error.filename}`: {error.strerror}; name another place"
-                elif error.errno in _NO_ROOM:
+                elif error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
                     where = f"{error.strerror}: make room, or set TMPDIR elsewhere"
                 else:  # such as a pipe without a reader
                     raise

@@ -15,8 +15,6 @@ from xetl.findings import Finding
 from xetl.runtime.cache import disk_cache
 from xetl.settings import Config, Setting, config, misspelt_variables, variables
 
-_NEEDED = ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click")
-
 _OPTIONAL = {
     "torch": "tensors of torch can be passed where it is",
     "dpctl": "queues and memory of Intel GPUs come from it",
@@ -40,7 +38,7 @@ def _versions() -> Iterator[Finding]:
     python = f"Python {platform.python_version()}, {platform.platform(terse=True)}"
     yield Finding("version", f"{xetl.__version__} in {folder}; {python}")
     found: list[str] = []
-    for name in _NEEDED:
+    for name in ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click"):
         installed = _version(name)
         if installed is None:
             fix = f"pip install {name}"

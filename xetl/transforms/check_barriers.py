@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _find_divergence = late("xetl.analysis.uniformity", "find_divergence")
 
-_BARRIER = DiagnosticKind(ControlFlowError, "X0612", "X0707")
 _FORKS = (scf.IfOp, scf.ForOp, scf.WhileOp, scf.ParallelOp)
 _IDS = (gpu.ThreadIdOp, gpu.GlobalIdOp, gpu.SubgroupIdOp, gpu.LaneIdOp)
 
@@ -76,7 +75,7 @@ def _divergent(
     barrier: Operation, fork: Operation, found: Divergence, report: DiagnosticEmitter
 ) -> XetlError:
     return report.error(
-        _BARRIER,
+        DiagnosticKind(ControlFlowError, "X0612", "X0707"),
         barrier,
         "not all subgroups of a workgroup reach this barrier",
         label="the others would be waited for forever",

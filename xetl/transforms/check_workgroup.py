@@ -33,7 +33,6 @@ from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind, remar
 SLM_LIMIT = 1 << 20
 """The default limit of shared memory of a workgroup, in bytes."""
 
-_COUNTS = DiagnosticKind(TileMapError, "X0505", "X0704")
 _SHARED_MEMORY = DiagnosticKind(TileShapeError, "X0211", "X0706")
 
 
@@ -63,7 +62,7 @@ def _check_maps(kernel: gpu.FuncOp, report: DiagnosticEmitter) -> None:
             found = count, op
         elif count != found[0]:
             raise report.error(
-                _COUNTS,
+                DiagnosticKind(TileMapError, "X0505", "X0704"),
                 op,
                 f"its map is for {count} subgroups, another one of the kernel for"
                 f" {found[0]}",

@@ -216,13 +216,11 @@ def truncated(build: Builder, value: SSAValue, form: Format) -> SSAValue:
 
 
 _MOVES = (arith.ConstantOp, arith.SelectOp, arith.BitcastOp)
-_CONVERSIONS = (arith.ExtfOp, arith.TruncfOp)
 _COMPUTES = (
     *(xetile.TileMmaOp, xetile.TileReduceOp, xetile.TileScanOp, xetile.PrintOp),
     *(vector.ReductionOp, vector.MultiReductionOp, vector.FmaOp),
     *(vector.ContractOp, vector.OuterproductOp),
 )
-_ATOMIC = (xetile.AtomicRmwTileOp, memref.AtomicRmwOp)
 
 
 @dataclass(frozen=True)
@@ -289,7 +287,7 @@ def _widen(
         wide: the extended values made so far.
         factor: the type of factors of products.
     """
-    if isinstance(op, _ATOMIC):
+    if isinstance(op, (xetile.AtomicRmwTileOp, memref.AtomicRmwOp)):
         _check_atomic(op)
     padding = op.properties.get("padding")
     if isinstance(padding, builtin.IntegerAttr | builtin.FloatAttr) and is_small(
@@ -322,7 +320,7 @@ def _widen(
 
 def _computes(op: Operation) -> bool:
     if op.name.startswith(("arith.", "math.")):
-        return not isinstance(op, (*_MOVES, *_CONVERSIONS))
+        return not isinstance(op, (*_MOVES, arith.ExtfOp, arith.TruncfOp))
     return isinstance(op, _COMPUTES)
 
 

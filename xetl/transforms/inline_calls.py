@@ -24,7 +24,6 @@ from xetl.dialects.upstream import func, gpu
 from xetl.ir.builder import Pass
 
 Function: TypeAlias = func.FuncOp | gpu.FuncOp
-_ENDS = func.ReturnOp | gpu.ReturnOp
 
 
 class InlineCallsPass(Pass):
@@ -74,7 +73,7 @@ def _inline(call: func.CallOp, function: Function) -> None:
         zip(function.body.block.args, call.arguments)
     )
     for op in function.body.block.ops:
-        if isinstance(op, _ENDS):
+        if isinstance(op, func.ReturnOp | gpu.ReturnOp):
             for old, new in zip(call.results, op.operands):
                 old.replace_all_uses_with(values.get(new, new))
             break

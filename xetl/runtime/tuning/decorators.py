@@ -9,8 +9,13 @@ from xetl.errors import LaunchError, did_you_mean
 from xetl.runtime.call_site import errors_at_caller
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.parameters import Args, Keywords, Parameters
-from xetl.runtime.tuning.call import Heuristic
-from xetl.runtime.tuning.config import DECLARED_WRONG, Config, all_configs, check_names
+from xetl.runtime.tuning.config import (
+    DECLARED_WRONG,
+    Config,
+    Heuristic,
+    all_configs,
+    check_names,
+)
 from xetl.runtime.tuning.kernel import CompletedKernel
 from xetl.runtime.tuning.trials import Options
 from xetl.runtime.tuning.tuner import Tuner

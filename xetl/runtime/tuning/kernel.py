@@ -19,8 +19,7 @@ from xetl.runtime.parameters import Args, Keywords
 from xetl.runtime.shortcuts import OPTIONS
 from xetl.runtime.signature_text import describe
 from xetl.runtime.tensors import hide_from_dynamo
-from xetl.runtime.tuning.call import Call, Heuristic, Hooks
-from xetl.runtime.tuning.config import Config
+from xetl.runtime.tuning.config import Call, Config, Heuristic, Hooks
 from xetl.runtime.tuning.trials import Trial
 from xetl.runtime.tuning.tuner import Tuner
 

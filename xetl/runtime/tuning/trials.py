@@ -30,8 +30,7 @@ from xetl.runtime.call_site import warn_at_caller
 from xetl.runtime.executables import WOULD_COMPILE, Prepared
 from xetl.runtime.launcher import Plan
 from xetl.runtime.measure import time_calls
-from xetl.runtime.tuning.call import Call
-from xetl.runtime.tuning.config import Config
+from xetl.runtime.tuning.config import Call, Config
 from xetl.runtime.tuning.copies import Copies, difference
 from xetl.settings import no_compile
 

@@ -25,8 +25,13 @@ from xetl.language.signature import items_by_path
 from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import tuned_folder, write_whole
 from xetl.runtime.parameters import Parameters
-from xetl.runtime.tuning.call import Call
-from xetl.runtime.tuning.config import DECLARED_WRONG, Config, check_names, text_of
+from xetl.runtime.tuning.config import (
+    DECLARED_WRONG,
+    Call,
+    Config,
+    check_names,
+    text_of,
+)
 from xetl.runtime.tuning.trials import Options, Trial, Trials, warn_of_dropped
 from xetl.settings import config as settings
 from xetl.settings import launch_state

@@ -12,8 +12,6 @@ from xetl.tools.kernel_files import Asked, about_a_kernel, asked, find_kernel, r
 from xetl.tools.output import json_option, show
 from xetl.tools.performance.report import Report
 
-_QUANTILES = (0.5, 0.2, 0.8)
-
 
 @click.command()
 @about_a_kernel
@@ -90,7 +88,7 @@ def _measured(
         grid=grid, backend=found.backend, **arrays, **found.constants
     )
     quantiles: Any = do_bench(
-        plan, rep=1e3 * seconds, quantiles=_QUANTILES, cache=cache
+        plan, rep=1e3 * seconds, quantiles=(0.5, 0.2, 0.8), cache=cache
     )
     size = sum(getattr(each, "nbytes", 0) for each in arrays.values())
     return {

@@ -37,7 +37,7 @@ from xetl.language.map_picture import picture
 from xetl.language.signature import Signature
 from xetl.pipeline import FIRST_STAGE, lower
 from xetl.runtime.report import Explanation, Remark
-from xetl.tools.performance.peak import Peak
+from xetl.tools.performance.benchmark import Peak
 from xetl.transforms.diagnostics import positions_of
 
 _MATRIX = 2

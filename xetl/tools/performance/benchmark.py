@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from xetl.errors import LaunchError
@@ -164,3 +165,23 @@ def _point(names: Sequence[str], value: Any) -> Point:
 def _wrong(text: str, help: str | None = None) -> LaunchError:
     usual = 'write xetl.Benchmark(x="N", values=[...], lines=[...], unit="GB/s")'
     return LaunchError(text, code=WRONG, help=help or usual)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The limits of a machine, as `BackendBase.peak` returns them.
+
+    Attributes:
+        gflops: billions of operations a second; a multiply-add counts as two.
+        gbytes: billions of bytes a second, read or written.
+    """
+
+    gflops: float
+    gbytes: float
+
+    def limit(self, flops: float, moved: float) -> float:
+        """Return the limit for ``flops`` operations that move ``moved`` bytes.
+
+        The unit is billions of operations a second.
+        """
+        return min(self.gflops, self.gbytes * flops / max(moved, 1.0))

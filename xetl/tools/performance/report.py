@@ -20,8 +20,7 @@ from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.runtime.call_site import errors_at_caller
 from xetl.tools.output import replace_files, why_not_written
-from xetl.tools.performance.benchmark import WRONG, Benchmark, Point, Value
-from xetl.tools.performance.peak import Peak
+from xetl.tools.performance.benchmark import WRONG, Benchmark, Peak, Point, Value
 
 PathLike = str | Path
 _TOO_MUCH = 1.05

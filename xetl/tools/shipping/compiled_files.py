@@ -62,9 +62,6 @@ def export(
     return found.export(module, wanted, machine, name), wanted, machine
 
 
-_COMPILERS = ("cc", "gcc", "clang")
-
-
 def shared_library(code: bytes, name: str, libraries: Sequence[str]) -> bytes:
     """Link an object to a shared library.
 
@@ -76,7 +73,7 @@ def shared_library(code: bytes, name: str, libraries: Sequence[str]) -> bytes:
     Raises:
         UsageError: there is no C compiler, or it fails.
     """
-    found = next(filter(None, map(shutil.which, _COMPILERS)), None)
+    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if found is None:
         raise click.UsageError(
             "a shared library needs a linker, and there is no C compiler: install gcc "

@@ -201,7 +201,6 @@ def _keywords(tree: ast.Module) -> Iterator[ast.expr]:
                     yield keyword.value
 
 
-_HOST = "host"
 _PLAIN = (int, float, str, bool, type(None))
 
 
@@ -279,4 +278,4 @@ def _targets(found: Asked) -> list[str]:
     """Return the target the user asked for, or else all but ``host``."""
     if found.target is not None:
         return [found.target]
-    return [each for each in find_backend(found.backend).targets if each != _HOST]
+    return [each for each in find_backend(found.backend).targets if each != "host"]

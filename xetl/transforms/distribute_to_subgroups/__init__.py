@@ -109,22 +109,18 @@ def _rule_of(op: Operation) -> Rule | None:
     if isinstance(op, func.CallOp):
         return _refuse_call
     if any(context.is_distributed(value) for value in (*op.operands, *op.results)):
-        return _rule_of_distributed(op)
+        if isinstance(op, scf.YieldOp | scf.ConditionOp):
+            return None  # the rule of the loop around it replaces it
+        trait = traits.element_trait(type(op))
+        rule = _RULES.get(type(op)) or (_OF_TRAITS[trait] if trait else None)
+        if rule is not None:
+            return rule
+        return rules.do_by_one if _is_done_once(op) else rules.compute_by_all
     if isinstance(op, memref.DeallocOp):
         return _drop if memory_space_of(memref_type(op.memref)) == SHARED else None
     if _is_done_once(op):
         return rules.do_by_one
     return rules.IDENTITY_RULES.get(type(op))
-
-
-def _rule_of_distributed(op: Operation) -> Rule | None:
-    if isinstance(op, scf.YieldOp | scf.ConditionOp):
-        return None  # the rule of the loop around it replaces it
-    trait = traits.element_trait(type(op))
-    rule = _RULES.get(type(op)) or (_OF_TRAITS[trait] if trait else None)
-    if rule is not None:
-        return rule
-    return rules.do_by_one if _is_done_once(op) else rules.compute_by_all
 
 
 def _is_done_once(op: Operation) -> bool:

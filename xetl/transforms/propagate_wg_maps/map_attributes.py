@@ -68,9 +68,17 @@ def set_map(value: SSAValue, layout: Layout) -> None:
     new = xetile.attribute_of(layout)
     place = _place(value)
     if place is not None:
-        _write_entry(place, new)
+        op, name, index, length = place
+        entries = _entries(place) or [UnitAttr() for _ in range(length)]
+        entries[index] = new
+        op.attributes[name] = ArrayAttr(entries)
     elif isinstance(value, OpResult):
-        _write_on_op(value.op, new)
+        if isinstance(value.op, ReadsTile):
+            set_tile_map(value.op.tile, xetile.layout_of(new))
+        elif isinstance(value.op, xetile.TileMmaOp):
+            value.op.wg_map_c = new
+        else:
+            value.op.attributes["map"] = new
 
 
 def is_map(name: str, value: Attribute) -> bool:
@@ -141,28 +149,12 @@ def _written(value: SSAValue) -> Attribute | None:
     return op.wg_map if isinstance(op, xetile.TileMmaOp) else xetile.wg_map_of(op)
 
 
-def _write_entry(place: _Place, new: Attribute) -> None:
-    op, name, index, length = place
-    entries = _entries(place) or [UnitAttr() for _ in range(length)]
-    entries[index] = new
-    op.attributes[name] = ArrayAttr(entries)
-
-
 def _entries(place: _Place) -> list[Attribute]:
     op, name, *_ = place
     found = op.attributes.get(name)
     if not isinstance(found, ArrayAttr):
         return []
     return [*cast("ArrayAttr[Attribute]", found)]
-
-
-def _write_on_op(op: Operation, new: xetile.WgMapAttr | xetile.LayoutAttr) -> None:
-    if isinstance(op, ReadsTile):
-        set_tile_map(op.tile, xetile.layout_of(new))
-    elif isinstance(op, xetile.TileMmaOp):
-        op.wg_map_c = new
-    else:
-        op.attributes["map"] = new
 
 
 COLUMN_MAJOR = (0, 1)
