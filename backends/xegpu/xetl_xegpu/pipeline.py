@@ -42,11 +42,11 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
 from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
 from xetl_xegpu.lowering.drop_spare_kernel import DropSpareKernelPass
 from xetl_xegpu.lowering.fit_registers import FitRegistersPass
+from xetl_xegpu.lowering.fit_registers.graph import register_file
 from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
 from xetl_xegpu.lowering.narrow_scalar_floats import NarrowScalarFloatsPass
 from xetl_xegpu.lowering.order_by_use import OrderByUsePass
 from xetl_xegpu.lowering.reduce_after_loops import ReduceAfterLoopsPass
-from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
 from xetl_xegpu.lowering.share_prefetches import SharePrefetchesPass
 from xetl_xegpu.lowering.split_barriers import SplitBarriersPass

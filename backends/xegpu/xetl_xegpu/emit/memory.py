@@ -19,7 +19,7 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from xetl.codegen import types
 from xetl.codegen.arith import narrow, widen
@@ -214,7 +214,13 @@ def _swapped(
     kind, type_ = op.kind.data, value.type
 
     def change(old: types.Value) -> types.Value:
-        return _combined(em, op.value.type, kind, old, value)
+        type_ = op.value.type
+        if kind == "assign":
+            return value
+        if not types.is_narrow_float(type_):
+            return combine(em, kind, old, value)
+        result = combine(em, kind, widen(em, old), widen(em, value))
+        return narrow(em, result, type_)
 
     if type_ in _WORD_OF:
         return _swap(em, op, address, _whole(em.builder, type_), change)
@@ -246,17 +252,6 @@ _WORD_OF: dict[types.Type, types.Type] = {
     **{types.F64: types.I64, types.I64: types.I64},
 }
 """The integer of the same bits, for elements that fill a word."""
-
-
-def _combined(
-    em: KernelEmitter, type_: Attribute, kind: str, old: types.Value, value: types.Value
-) -> types.Value:
-    if kind == "assign":
-        return value
-    if not types.is_narrow_float(type_):
-        return combine(em, kind, old, value)
-    result = combine(em, kind, widen(em, old), widen(em, value))
-    return narrow(em, result, type_)
 
 
 class _Form(NamedTuple):

@@ -33,7 +33,7 @@ from xetl.worklist import Worklist
 from xetl_xegpu import simt
 from xetl_xegpu.limits import BASE_ALIGNMENT, WIDTH_STEP
 from xetl_xegpu.lowering import record_arguments
-from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
+from xetl_xegpu.lowering.record_arguments import kernel_ranges
 from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
 
 _MOST_IN_LOOPS = 56

@@ -25,7 +25,7 @@ from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder, Pass
 from xetl_xegpu import simt
 from xetl_xegpu.limits import LIMIT
-from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
+from xetl_xegpu.lowering.record_arguments import kernel_ranges
 from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
 
 _FITS = 1 << 30

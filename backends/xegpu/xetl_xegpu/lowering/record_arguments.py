@@ -11,6 +11,8 @@ take the stride from its type.
 *Why*: later stages pass only numbers, and lose which number belongs to which argument.
 *Left alone*: everything else.
 
+`kernel_ranges` reads them later: ranges of integers in a kernel at stage ``lanes``.
+
 Before: ``gpu.func @k(%a: memref<?x8xf32, strided<[?, 1]>>, %n: i64) kernel``
 After:  the same, in a module with ``xegpu.stored = array<i64>`` and
         ``xegpu.arguments = [["array", [0], [0], [0, 1]], ["i64", [], [], []]]``.
@@ -19,20 +21,24 @@ After:  the same, in a module with ``xegpu.stored = array<i64>`` and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 from typing import cast
 
 from xdsl.dialects import builtin
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.memory import stored_arguments
+from xetl.analysis.ranges import Range, Ranges
 from xetl.dialects import xetile
 from xetl.dialects.base import ints_of, is_memref, operations_in
 from xetl.dialects.memref_layout import has_static_layout, memory_space_of, strides_of
 from xetl.dialects.upstream import gpu, memref
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.ir.builder import Pass
-from xetl_xegpu.limits import PITCH_STEP
+from xetl_xegpu import simt
+from xetl_xegpu.limits import LEAST_WIDTH, LIMIT, MOST_PROGRAMS, PITCH_STEP
 
 STORED = "xegpu.stored"
 """Indices of the arrays that are written."""
@@ -171,3 +177,29 @@ def _read(kind: Attribute, *rest: Attribute) -> Described:
 
 def _dense(numbers: Iterable[int]) -> Attribute:
     return builtin.DenseArrayBase.from_list(builtin.i64, list(numbers))
+
+
+_EXTENT = Range(1, LIMIT - 1)
+"""The rows or columns of a matrix that block messages move."""
+_FOLDED_EXTENT = Range(1, LIMIT * LEAST_WIDTH - 1)
+"""The elements of an array that they move as rows of 64 bytes."""
+
+
+def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
+    """Return ranges in ``kernel``. Launches check the matrices of block messages."""
+    subgroups = prod(kernel.lanes) // simt.SUBGROUP_SIZE
+    ranges = Ranges(subgroups)
+    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    for op in kernel.walk():
+        if isinstance(op, simt.SubgroupIdOp):
+            ranges.say(op.result, Range(0, subgroups - 1))
+        elif moved and isinstance(op, simt.GroupIdOp):
+            ranges.say(op.result, Range(0, MOST_PROGRAMS - 1))
+    extent = _FOLDED_EXTENT if FOLDED in kernel.attributes else _EXTENT
+    # A text that begins at this stage has no recorded arguments.
+    if moved and ARGUMENTS in module.attributes:
+        passed = passed_arguments(module, kernel.body.block.args)
+        for number, (*_, extents, matrix) in enumerate(passed):
+            for dim in extents.keys() & matrix if number in moved else ():
+                ranges.say(extents[dim], extent)
+    return ranges

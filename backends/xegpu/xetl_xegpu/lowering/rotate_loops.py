@@ -28,7 +28,7 @@ from xetl.dialects.base import constant_index, operations_in
 from xetl.dialects.upstream import arith, scf
 from xetl.ir.builder import Builder, Pass
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
+from xetl_xegpu.lowering.record_arguments import kernel_ranges
 
 _FITS = (1 << 31) - 1
 """The largest i32."""

@@ -30,7 +30,7 @@ from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.worklist import Worklist
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.register_need import values_of_lanes
+from xetl_xegpu.lowering.fit_registers.graph import values_of_lanes
 from xetl_xegpu.roofline.model import LEAVES, OPERATIONS, evaluate
 
 _ALL_AXES = 7

@@ -6,7 +6,7 @@ from xetl.devices import find_device
 from xetl.dialects.parser import make_context, parse_module
 from xetl.transforms.diagnostics import collect_remarks
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.register_need import register_file, registers_needed
+from xetl_xegpu.lowering.fit_registers.graph import register_file, registers_needed
 
 DEVICE = find_device("pvc")
 

@@ -37,8 +37,12 @@ from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder, Pass, move_to_end
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers, behind_needs
-from xetl_xegpu.lowering.register_need import registers_needed
+from xetl_xegpu.lowering.fit_registers.graph import (
+    Graph,
+    Registers,
+    behind_needs,
+    registers_needed,
+)
 from xetl_xegpu.simt.block_ops import PIECE
 
 
