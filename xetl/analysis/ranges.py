@@ -5,7 +5,7 @@ A kernel needs no bounds check at run time where a range proves the bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType
@@ -46,7 +46,12 @@ class Ranges:
 
         def begun(each: SSAValue) -> Iterable[SSAValue]:
             self._known[each] = None  # a loop-carried value may depend on itself
-            return _sources(each)
+            # Its range depends on these values.
+            owner = each.owner
+            if isinstance(owner, Operation):
+                return () if owner.regions else owner.operands
+            loop = owner.parent_op()
+            return loop.operands if isinstance(loop, scf.ForOp) else ()
 
         for each in sources_first(value, begun, self._known):
             self._known[each] = self._computed(each)
@@ -120,15 +125,6 @@ class Ranges:
         if left is not None and right is not None:
             found = _joined(op, left, right)
         return found if found is not None and _is_exact(found) else None
-
-
-def _sources(value: SSAValue) -> Sequence[SSAValue]:
-    """Return the values that the range of a value depends on."""
-    owner = value.owner
-    if isinstance(owner, Operation):
-        return () if owner.regions else owner.operands
-    loop = owner.parent_op()
-    return loop.operands if isinstance(loop, scf.ForOp) else ()
 
 
 _PROGRAM = Range(0, (1 << 40) - 1)

@@ -353,7 +353,11 @@ def _call_pure(
     name = _OF_NUMBERS.get(callee.__name__, callee.__name__)
     is_operation = callee.__module__ == math.__name__ and name in ops.__all__
     if is_operation and any(isinstance(arg.value, types.Scalar) for arg in args):
-        return _call_of_numbers(ctx, name, callee, given, node)
+        # Compile ``math.sqrt(x)`` of a run-time number as ``xetile.sqrt(x)``.
+        value = call_operation(ctx, name, getattr(ops, name), given, node)
+        if callee not in _ROUNDED:
+            return value
+        return BUILTINS[int](ctx, Given([Arg(value, node)], {}), node)
     for arg in args:
         if not types.is_constant(arg.value):
             raise _host_function(ctx, callee, node)
@@ -377,20 +381,6 @@ _OF_NUMBERS = {"fabs": "abs"}
 
 _ROUNDED = (math.floor, math.ceil, math.trunc)
 """Functions whose results are ints, as those of the operations are not."""
-
-
-def _call_of_numbers(
-    ctx: Context,
-    name: str,
-    callee: Callable[..., Any],
-    given: Given,
-    node: ast.Call,
-) -> types.Value:
-    """Compile ``math.sqrt(x)`` of a run-time number as ``xetile.sqrt(x)``."""
-    value = call_operation(ctx, name, getattr(ops, name), given, node)
-    if callee not in _ROUNDED:
-        return value
-    return BUILTINS[int](ctx, Given([Arg(value, node)], {}), node)
 
 
 def _not_callable(ctx: Context, callee: types.Value, node: ast.Call) -> CompileError:

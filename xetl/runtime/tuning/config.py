@@ -1,4 +1,4 @@
-"""Configs: values of a kernel's constants that autotuning chooses among; its calls."""
+"""Configs: values of a kernel's constants to choose among; calls that they complete."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from itertools import islice
 from os import stat_result
 from pathlib import Path
@@ -41,7 +40,11 @@ def list_kernels(every: bool, as_json: bool) -> None:
         return
     # Read only what is shown: each entry is a file, and there may be 100,000.
     shown = list(named if every else islice(named, _SHOWN))
-    _print_table([_HEAD, *map(_row, shown)])
+    rows = [_HEAD, *map(_row, shown)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths))
+        click.echo("  ".join(cells).rstrip())
     if not every and next(named, None):
         click.echo(f"... the {_SHOWN} used last; for all: xetl cache ls --all")
     size = sum(status.st_size for _, status in entries)
@@ -127,10 +130,3 @@ def _age(seconds: float) -> str:
 
 def _megabytes(size: int) -> str:
     return f"{size / (1 << 20):.1f} MB"
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths))
-        click.echo("  ".join(cells).rstrip())

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, UnitAttr, VectorType
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
@@ -122,17 +122,13 @@ def _place(value: SSAValue) -> _Place | None:
             return op, RESULT_MAPS, value.index, len(op.results)
         return None
     assert isinstance(value, BlockArgument)
-    return _place_of_argument(value.block, value.index)
-
-
-def _place_of_argument(block: Block, index: int) -> _Place | None:
-    owner = block.parent_op()
-    if isinstance(owner, scf.ForOp) and index > 0:
-        return owner, RESULT_MAPS, index - 1, len(owner.results)
+    owner = value.block.parent_op()
+    if isinstance(owner, scf.ForOp) and value.index > 0:
+        return owner, RESULT_MAPS, value.index - 1, len(owner.results)
     if isinstance(owner, scf.WhileOp):
-        if block is owner.before.block:
-            return owner, BEFORE_MAPS, index, len(owner.inits)
-        return owner, RESULT_MAPS, index, len(owner.results)
+        if value.block is owner.before.block:
+            return owner, BEFORE_MAPS, value.index, len(owner.inits)
+        return owner, RESULT_MAPS, value.index, len(owner.results)
     return None
 
 

@@ -29,7 +29,7 @@ from xetl_cpu.vector_math.coefficients import (
     LOG_ERFC_F32,
     LOG_RATIO_F64,
 )
-from xetl_cpu.vector_math.lanes import FORMATS, FloatFormat, Lanes
+from xetl_cpu.vector_math.lanes import FORMATS, Lanes
 from xetl_cpu.vector_math.pieces import ERF, TANH, Pieces
 
 # Below the first number results are 0, above the second they are infinite.
@@ -152,7 +152,8 @@ def split(lanes: Lanes, x: Value) -> tuple[Value, Value]:
     is_subnormal = lanes.compare("<", x, 2.0 ** (1 - form.bias))
     bias = lanes.select(is_subnormal, float(form.bias + up), float(form.bias))
     x = lanes.select(is_subnormal, lanes.mul(x, 2.0**up), x)
-    half = _sqrt_half_bits(form)
+    layout = ("<f", "<I") if form.bits == 32 else ("<d", "<Q")
+    (half,) = unpack(layout[1], pack(layout[0], sqrt(0.5)))
     # Shifted so that the exponent field changes at sqrt(2), not at 2.
     moved = builder.add(lanes.bits(x), lanes.integer(form.one - half))
     field = builder.lshr(moved, lanes.integer(form.fraction))
@@ -163,11 +164,6 @@ def split(lanes: Lanes, x: Value) -> tuple[Value, Value]:
     whole = lanes.from_bits(builder.or_(field, lanes.integer(base)))
     exponent = lanes.sub(lanes.sub(whole, 2.0**form.fraction), bias)
     return exponent, m
-
-
-def _sqrt_half_bits(form: FloatFormat) -> int:
-    layout = ("<f", "<I") if form.bits == 32 else ("<d", "<Q")
-    return unpack(layout[1], pack(layout[0], sqrt(0.5)))[0]
 
 
 def _log_near_one(lanes: Lanes, m: Value) -> Value:
