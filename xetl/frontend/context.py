@@ -11,9 +11,15 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from math import prod
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
+from xdsl.dialects.builtin import (
+    CallSiteLoc,
+    FileLineColLoc,
+    IntAttr,
+    LocationAttr,
+    StringAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xetl.dialects.base import is_memref, shape_of
@@ -25,10 +31,6 @@ from xetl.imports import late
 from xetl.language.reads import Reads
 from xetl.records import record
 from xetl.settings import config
-
-if TYPE_CHECKING:
-    from xdsl.dialects.builtin import LocationAttr
-
 
 OpT = TypeVar("OpT", bound=Operation)
 ErrorT = TypeVar("ErrorT", bound=XetlError)

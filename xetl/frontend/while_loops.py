@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Region, SSAValue
 
@@ -22,6 +21,7 @@ from xetl.frontend.branches import begin_path, is_cheap, join, splice
 from xetl.frontend.carrying import Carried, can_cross, from_ssa, to_ssa
 from xetl.frontend.casts import runtime
 from xetl.frontend.context import Context
+from xetl.frontend.statements import Counter
 from xetl.frontend.types import (
     BROKEN,
     CONTINUED,
@@ -33,9 +33,6 @@ from xetl.frontend.types import (
     Tail,
     is_constant,
 )
-
-if TYPE_CHECKING:
-    from xetl.frontend.statements import Counter
 
 _TEST = "<test>"
 Values = Sequence[SSAValue]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xdsl.ir import BlockArgument, SSAValue
 
 from xetl.analysis.memory import roots_of
@@ -19,11 +17,9 @@ from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.llvm import bits_of, define, vector
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.copy_block import Unit
 from xetl_cpu.microkernels.gemm import emit_block_gemm
 from xetl_cpu.microkernels.packing import emit_pack
-
-if TYPE_CHECKING:
-    from xetl_cpu.microkernels.copy_block import Unit
 
 _MICROKERNELS = "xetl_cpu.microkernels"
 _emit_configure = late(f"{_MICROKERNELS}.amx_tiles", "emit_configure")

@@ -7,11 +7,13 @@ defined in the core, because XeTile text may hold it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import AnyFloat, IntAttr, IntegerType, NoneAttr, VectorType
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, opt_prop_def, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
 
 from xetl.dialects.attributes import (
     ABSENT,
@@ -32,12 +34,6 @@ from xetl.dialects.memref_layout import row_major
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.upstream.xegpu import MemorySpaceAttr
 from xetl.dialects.xetile.attributes import CACHE_HINTS
-
-from . import attributes
-
-if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
 
 
 @irdl_attr_definition(init=False)
@@ -233,37 +229,35 @@ class TensorDescType(ShapedType):
 
     name = "xegpu.tensor_desc"
 
-    encoding: attributes.BlockTdescAttr | attributes.ScatterTdescAttr | NoneAttr = (
-        param_def()
-    )
-    layout: attributes.LayoutAttr | attributes.SliceAttr | NoneAttr = param_def()
+    encoding: BlockTdescAttr | ScatterTdescAttr | NoneAttr = param_def()
+    layout: LayoutAttr | SliceAttr | NoneAttr = param_def()
 
     def __init__(
         self,
         shape: Sequence[int],
         element_type: Attribute,
-        encoding: attributes.BlockTdescAttr | attributes.ScatterTdescAttr | None = None,
+        encoding: BlockTdescAttr | ScatterTdescAttr | None = None,
     ) -> None:
-        plain = encoding is None or encoding == attributes.BlockTdescAttr()
+        plain = encoding is None or encoding == BlockTdescAttr()
         kept = NoneAttr() if plain else encoding
         super().__init__(int_list(shape), element_type, kept, NoneAttr())
 
     @property
     def scattered(self) -> bool:
         """Whether the descriptor has a list of offsets."""
-        return isinstance(self.encoding, attributes.ScatterTdescAttr)
+        return isinstance(self.encoding, ScatterTdescAttr)
 
     @property
     def array_length(self) -> int:
         """How many blocks lie side by side; 1 if scattered."""
         block = self.encoding
-        return block.length.data if isinstance(block, attributes.BlockTdescAttr) else 1
+        return block.length.data if isinstance(block, BlockTdescAttr) else 1
 
     @property
     def chunk_size(self) -> int:
         """Elements at each offset; 1 for a block."""
         scattered = self.encoding
-        is_scattered = isinstance(scattered, attributes.ScatterTdescAttr)
+        is_scattered = isinstance(scattered, ScatterTdescAttr)
         return scattered.chunk.data if is_scattered else 1
 
     @property
@@ -280,11 +274,11 @@ class TensorDescType(ShapedType):
     @classmethod
     def arrange(cls, given: Sequence[Attribute]) -> Sequence[Attribute]:
         """Sort parameters, given in any order, into (encoding, layout)."""
-        kinds = attributes.BlockTdescAttr | attributes.ScatterTdescAttr
+        kinds = BlockTdescAttr | ScatterTdescAttr
         encodings = [each for each in given if isinstance(each, kinds)]
         layouts = [each for each in given if not isinstance(each, kinds)]
         found = [*encodings, ABSENT][0], [*layouts, ABSENT][0]
-        return (ABSENT, found[1]) if found[0] == attributes.BlockTdescAttr() else found
+        return (ABSENT, found[1]) if found[0] == BlockTdescAttr() else found
 
     def verify(self) -> None:
         _check_shaped(self.shape, self.element)
@@ -302,7 +296,7 @@ class MemDescType(ShapedType):
 
     name = "xegpu.mem_desc"
 
-    mem_layout: attributes.MemLayoutAttr | NoneAttr = param_def()
+    mem_layout: MemLayoutAttr | NoneAttr = param_def()
 
     @property
     def strides(self) -> tuple[int, ...]:
