@@ -23,12 +23,7 @@ from xetl.ops.convolution.depthwise import (
     weight_by_channels,
 )
 from xetl.ops.convolution.geometry import Geometry, Pair, divisors, evenly
-from xetl.ops.convolution.kernels import (
-    convolution_by_weight,
-    convolution_by_windows,
-    direct_by_weight,
-    shifted,
-)
+from xetl.ops.convolution.kernels import shifted
 from xetl.ops.convolution.plans import (
     MOST_PIXELS,
     MOST_ROWS,
@@ -36,6 +31,11 @@ from xetl.ops.convolution.plans import (
     each_image,
     taps_last,
     widths_of,
+)
+from xetl.ops.convolution.weight_kernels import (
+    convolution_by_weight,
+    convolution_by_windows,
+    direct_by_weight,
 )
 from xetl.ops.convolution.windows import (
     MOST_COLUMNS,

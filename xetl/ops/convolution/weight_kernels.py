@@ -1,0 +1,243 @@
+"""The kernels behind the gradient of a convolution by its weight."""
+
+from __future__ import annotations
+
+from xetl import xetile
+from xetl.ops.convolution.kernels import copy_planes
+from xetl.ops.matrices import put, take
+from xetl.xetile import Array, Vector, cdiv, constexpr
+
+
+@xetile.function
+def place_of_term(
+    term: int,
+    TAPS: constexpr,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    ROWS: constexpr,
+) -> tuple[int, int]:
+    """Return the row and column of planes that a tap of a channel reads first.
+
+    Args:
+        term: the number of the tap among those of all channels.
+        TAPS: rows and columns of the kernel.
+        STRIDES: rows and columns between two windows.
+        DILATION: rows and columns between two taps.
+        ROWS: rows of a plane; see `copy_planes`.
+    """
+    c, tap = term // (TAPS[0] * TAPS[1]), term % (TAPS[0] * TAPS[1])
+    row, column = tap // TAPS[1] * DILATION[0], tap % TAPS[1] * DILATION[1]
+    plane = (c * STRIDES[0] + row % STRIDES[0]) * STRIDES[1] + column % STRIDES[1]
+    return plane * ROWS + row // STRIDES[0], column // STRIDES[1]
+
+
+@xetile.function
+def products_of_rows(
+    planes: Array,
+    copied: Array,
+    places: tuple[tuple[int, int], ...],
+    col: int,
+    count: int,
+    SUMS: constexpr,
+    TILE: constexpr,
+) -> tuple[Vector, ...]:
+    """Return sums over ``count`` rows: each plane times each of SUMS gradients.
+
+    ``places`` are the first rows and the columns in the planes; of all, the TILE
+    columns from ``col`` on.
+    """
+    sums: tuple[Vector, ...] = (xetile.zeros((1, TILE), planes.dtype),)
+    accs, part = sums * (SUMS * len(places)), copied.shape[0] // SUMS
+    for i in range(count):
+        others: tuple[Vector, ...] = ()
+        found: tuple[Vector, ...] = ()
+        for n in xetile.static_range(SUMS):
+            other = take(copied, [n * part + i, col], (1, TILE), planes.dtype)
+            others = (*others, other)
+        for each in xetile.static_range(len(places)):
+            row, column = places[each]
+            v = take(planes, [row + i, column + col], (1, TILE), planes.dtype)
+            for n in xetile.static_range(SUMS):
+                found = (*found, accs[len(found)] + v * others[n])
+        accs = found
+    return accs
+
+
+@xetile.kernel
+def direct_by_weight(
+    x: Array,
+    grad: Array,
+    out: Array,
+    above: int,
+    before: int,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    TAPS: constexpr,
+    CHANNELS: constexpr,
+    ACC: constexpr,
+    PART: constexpr,
+    UNROLLED: constexpr,
+    BLOCK: constexpr,
+    SUMS: constexpr,
+    TILE: constexpr,
+    WIDTH: constexpr,
+    COLUMNS: constexpr,
+) -> None:
+    """The gradient of the weight as sums over rows, without a product.
+
+    PART rows of the gradient are copied at a time, with the pixels that they meet. A
+    program has BLOCK channels of the result, and a part of the images. SUMS channels
+    and UNROLLED taps are summed together, so that each vector is loaded once
+    for several products. Sums of a vector's lanes are made at the end. See `direct` for
+    arguments that are not named here.
+
+    Args:
+        x: (images * groups * CHANNELS[0], rows, columns).
+        grad: (images, groups * CHANNELS[1], rows, columns).
+        out: (programs, groups * CHANNELS[1], CHANNELS[0] * taps).
+        UNROLLED: a divisor of CHANNELS[0] * taps.
+        BLOCK: a divisor of CHANNELS[1].
+        SUMS: a divisor of BLOCK.
+        TILE: columns that are summed at once, a divisor of WIDTH.
+    """
+    o, down, across = xetile.program_id(0) * BLOCK, STRIDES[0], STRIDES[1]
+    inner, count = CHANNELS[0], TAPS[0] * TAPS[1]
+    groups, terms = out.shape[1] // CHANNELS[1], inner * count
+    rows = PART + (TAPS[0] - 1) * DILATION[0] // down
+    height = down * across * rows
+    planes = xetile.slm((inner * height, COLUMNS), ACC)
+    copied = xetile.slm((SUMS * PART, WIDTH), ACC)
+    sums = xetile.slm((BLOCK * terms, TILE), ACC)
+    put(xetile.zeros((BLOCK * terms, TILE), ACC), sums, [0, 0])
+    parts, pieces = cdiv(grad.shape[2], PART), cdiv(grad.shape[3], WIDTH)
+    images = cdiv(grad.shape[0], out.shape[0])
+    start = xetile.program_id(1) * images
+    end = min(start + images, grad.shape[0])
+    for number in range(start * parts * pieces, end * parts * pieces):
+        image = number // (parts * pieces)
+        first, j = number // pieces % parts * PART, number % pieces * WIDTH
+        top, left = first * down - above, j * across - before
+        seen = min(PART, grad.shape[2] - first)
+        xetile.barrier()
+        for c in range(inner):
+            one = (image * groups + o // CHANNELS[1]) * inner + c
+            copy_planes(x[one], planes, c * height, top, left, rows, STRIDES, False)
+        for block in range(BLOCK // SUMS):
+            xetile.barrier()
+            for n in range(SUMS):
+                one = grad[image, o + block * SUMS + n]
+                copy_planes(one, copied, n * PART, first, j, PART, (1, 1), False)
+            xetile.barrier()
+            for k in range(0, terms, UNROLLED):
+                places: tuple[tuple[int, int], ...] = ()
+                for each in xetile.static_range(UNROLLED):
+                    at = place_of_term(k + each, TAPS, STRIDES, DILATION, rows)
+                    places = (*places, at)
+                for col in range(0, WIDTH, TILE):
+                    accs = products_of_rows(
+                        planes, copied, places, col, seen, SUMS, TILE
+                    )
+                    # Pixels behind the row must not count: they may be infinite.
+                    inside = xetile.arange(TILE)[None, :] < grad.shape[3] - j - col
+                    for n in xetile.static_range(UNROLLED * SUMS):
+                        at = [(block * SUMS + n % SUMS) * terms + k + n // SUMS, 0]
+                        acc = xetile.where(inside, accs[n], 0.0)
+                        put(take(sums, at, (1, TILE), ACC) + acc, sums, at)
+    xetile.barrier()
+    for n in range(BLOCK):
+        totals = take(sums, [n * terms, 0], (terms, TILE), ACC).sum(1)
+        put(totals[None, :], out[xetile.program_id(1)], [o + n, 0])
+
+
+@xetile.kernel
+def convolution_by_weight(
+    windows: Array,
+    grad: Array,
+    out: Array,
+    GROUPS: constexpr,
+    IS_TURNED: constexpr,
+    ACC: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> None:
+    """``out[g, tap] = sum over images of windows[image of g, tap] @ grad[image]``.
+
+    Args:
+        windows: (images * GROUPS, taps, kj * channels, pixels of an image).
+        grad: (1, images * pixels, channels), or (images * GROUPS, channels, pixels).
+        out: (GROUPS * taps, kj * channels, channels).
+        GROUPS: the number of groups of channels.
+        IS_TURNED: whether ``grad`` has the first shape, and is packed for all programs.
+        BK: pixels of an image.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    g, tap = 0, xetile.program_id(2)
+    if GROUPS > 1:
+        g, tap = tap // windows.shape[1], tap % windows.shape[1]
+    acc = xetile.zeros((BM, BN), ACC)
+    for k in range(0, windows.shape[0] // GROUPS * BK, BK):
+        image = k // BK
+        a = xetile.init_tile(windows[image * GROUPS + g, tap], [m, 0], (BM, BK))
+        if IS_TURNED:
+            b = xetile.init_tile(grad[0], [k, n], (BK, BN))
+            acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+        else:
+            b = xetile.init_tile(grad[image * GROUPS + g], [n, 0], (BN, BK))
+            acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b).T, acc)
+    put(acc, out[xetile.program_id(2)], [m, n])
+
+
+@xetile.kernel
+def convolution_by_windows(
+    windows: Array,
+    grad: Array,
+    out: Array,
+    TAPS: constexpr,
+    ROWS: constexpr,
+    STRIDE: constexpr,
+    DILATION: constexpr,
+    COUNT: constexpr,
+    ACC: constexpr,
+    SEEN: constexpr,
+    PART: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> None:
+    """``out[g, tap] = sum over rows of windows[row of tap].T @ grad[g, row]``.
+
+    The windows of several rows are copied side by side: products with the pixels of one
+    row would be short.
+
+    Args:
+        windows: see `convolution`, as for TAPS to DILATION.
+        grad: (groups, images * COUNT * BK, channels).
+        out: (groups * TAPS * kj / SEEN, SEEN * k, channels).
+        COUNT: rows of an image of the gradient.
+        SEEN: taps of a program; BM is then all of k, unless SEEN is 1.
+        PART: rows of the gradient of a product.
+        BM: columns of windows of a program.
+        BN: channels of a program.
+        BK: pixels of a row of the gradient.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    first, groups, kj = xetile.program_id(2) * SEEN, grad.shape[0], windows.shape[1]
+    g = first // (TAPS * kj)
+    copied = xetile.slm((SEEN * BM, PART * BK), windows.dtype)
+    acc = xetile.zeros((SEEN * BM, BN), ACC)
+    for k in range(0, grad.shape[1], PART * BK):
+        xetile.barrier()
+        for number in range(SEEN * PART):
+            tap, i = first + number // PART, k // BK + number % PART
+            window = xetile.zeros((BK, BM), windows.dtype)
+            if i * BK < grad.shape[1]:
+                top = (i // COUNT * groups + g) * ROWS + i % COUNT * STRIDE
+                row = windows[top + tap // kj % TAPS * DILATION, tap % kj]
+                window = take(row, [0, m], (BK, BM), windows.dtype)
+            put(window.T, copied, [number // PART * BM, number % PART * BK])
+        xetile.barrier()
+        a = xetile.load_tile(xetile.init_tile(copied, [0, 0], copied.shape))
+        b = xetile.load_tile(xetile.init_tile(grad[g], [k, n], (PART * BK, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    put(acc, out[xetile.program_id(2)], [m, n])
