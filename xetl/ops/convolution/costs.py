@@ -22,6 +22,8 @@ _LANES = 9
 """The sum of the lanes of a vector in memory."""
 _LEAST_ROWS = 16
 """Products with fewer rows take as long."""
+_LEAST_WINDOWS = 96
+"""Products of windows with fewer rows take as long: they wait for the gradient."""
 _OF_PAIRS, _OF_TILES = 1.5, 4
 """How much faster products of 16 bits are, and those on tiles of AMX.
 
@@ -71,11 +73,16 @@ def cost_of_weight_products(x: Operand, g: Geometry, channels: Pair) -> float:
     ``channels``: of ``x`` and of the result.
     """
     (inner, outer), lanes, (kh, kw) = channels, vectors_of(x)[1], g.taps
-    terms = kh * max(kw * inner, _LEAST_ROWS) * size_of(g.result)
-    copies, columns = (kw, g.result[1]) if g.stride == (1, 1) else (1, g.padded[1])
-    copied = copies * inner * g.padded[0] * cdiv(columns, lanes)
-    turned = outer * _vectors(x, g)
-    return terms * cdiv(outer, lanes) / _speed(x) + _ROW * (copied + turned)
+    vectors = _vectors(x, g)
+    if g.stride == (1, 1):
+        rows = kh * max(kw * inner, _LEAST_ROWS)
+        copied = kw * inner * g.padded[0] * cdiv(g.result[1], lanes)
+    else:
+        rows = max(kh * kw * inner, _LEAST_WINDOWS)
+        copied = inner * g.padded[0] * cdiv(g.padded[1], lanes)
+        copied += kh * kw * inner * vectors
+    terms = rows * size_of(g.result) * cdiv(outer, lanes)
+    return terms / _speed(x) + _ROW * (copied + outer * vectors)
 
 
 def cost_of_weight_sums(x: Operand, g: Geometry, channels: Pair) -> float:
