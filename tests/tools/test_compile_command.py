@@ -327,6 +327,16 @@ def test_calls_of_a_library_are_listed(xetl: Any, tmp_path: Path) -> None:
             2,
             "`class` is a word of Python",
         ),
+        (
+            [f"{FILE}:gemm", GEMM, "--wheel", "--name", "numpy"],
+            2,
+            "would hide Python's or NumPy's `numpy`",
+        ),
+        (
+            [f"{FILE}:gemm", GEMM, "--wheel", "--name", "ctypes"],
+            2,
+            "would hide Python's or NumPy's `ctypes`",
+        ),
         ([f"{FILE}:gemm", "f32[M,K]"], 2, "called without `B`, `C`"),
         ([f"{FILE}:gemm", GEMM, "--also", "x"], 2, "are for wheels: add --wheel"),
         ([f"{FILE}:gemm", GEMM, "--target", "avx3"], 2, "did you mean `avx2`?"),

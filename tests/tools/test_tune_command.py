@@ -126,3 +126,7 @@ def test_the_processor_is_measured(xetl: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(type(backend), "tune_machine", lambda _: ["one", "two"])
     done = xetl("tune", "--cpu")
     assert (done.exit_code, done.stdout) == (0, "one\ntwo\n")
+    for words in (("--cpu", "extra"), ("--budget", "3", "--cpu")):
+        done = xetl("tune", *words)
+        assert done.exit_code == 2
+        assert "`--cpu` measures no kernel" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from contextlib import suppress
 from keyword import iskeyword
 from pathlib import Path
@@ -83,6 +84,9 @@ def command(
         if iskeyword(called):
             why = f"`{called}` is a word of Python: it could not be imported"
             raise click.BadParameter(why, param_hint="--name")
+        if called in {*sys.stdlib_module_names, "numpy"}:
+            why = f"the wheel would hide Python's or NumPy's `{called}`, which it needs"
+            raise click.BadParameter(f"{why}: give another", param_hint="--name")
         kernels = [found, *(_read(each, target, backend) for each in also)]
         files = wheel_files(kernels, called, version, grid, output or Path())
         if output and output.suffix != ".whl" and not output.exists():

@@ -26,7 +26,14 @@ def _tune_processor(context: click.Context, _: object, is_asked: bool) -> None:
     context.exit()
 
 
-@click.command()
+class _Tune(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--cpu" in args and len(args) > 1:
+            raise click.UsageError("`--cpu` measures no kernel: write nothing else")
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Tune)
 @click.option(
     "--cpu",
     is_flag=True,
