@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import xetl
+from xetl import settings
 from xetl.errors import LaunchError, SettingWarning
 from xetl.runtime import executables
 from xetl.settings import Config, config
@@ -50,6 +51,18 @@ def test_a_text_is_read_as_the_variable_s(monkeypatch: pytest.MonkeyPatch) -> No
     assert (config.cache_dir, config.prefetch) == (Path("/tmp/kernels"), 3)
     with pytest.raises(LaunchError, match=r"`xetl.config.verify` is 'maybe': it must"):
         settings.verify = "maybe"
+
+
+@pytest.mark.parametrize("value", [3, 1.5, b"x", [1], object(), ("a", 1, 2)])
+@pytest.mark.parametrize("name", settings._fields())
+def test_a_value_of_a_wrong_type(name: str, value: Any) -> None:
+    """Python's own errors came at the next launch."""
+    own: Any = Config()
+    if value == 3 and (name == "prefetch" or type(getattr(own, name)) is int):
+        value = 3.0
+    with pytest.raises(LaunchError, match=rf"`xetl.config.{name}` is "):
+        setattr(own, name, value)
+    assert own.assigned == {}
 
 
 def test_the_home_in_the_name_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:

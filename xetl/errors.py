@@ -236,6 +236,12 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     return None if match is None else f"did you mean `{match}`?"
 
 
+def a_kind(value: object) -> str:
+    """Return the name of a value's class with its article, such as "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name.startswith((*'aeioAEIO', 'ndarray')) else 'a'} {name}"
+
+
 def cannot_be_shown(name: str) -> LaunchError:
     """Return the error for an exported kernel that prints or asserts."""
     return LaunchError(

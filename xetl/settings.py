@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
-from xetl.errors import LaunchError, did_you_mean, suggest
+from xetl.errors import LaunchError, a_kind, did_you_mean, suggest
 
 T = TypeVar("T")
 
@@ -47,10 +48,21 @@ class Setting(Generic[T]):
         return self._parsed(text, f"the variable {self.variable}")
 
     def __set__(self, config: Config, value: T) -> None:
-        given: object = value
-        if isinstance(given, str):  # parsed as the variable's text is
-            value = self._parsed(given, f"`xetl.config.{self.name}`")
+        if value is not None or self.default is not None:
+            value = self._checked(value)
         config.assign({**config.assigned, self.name: value})
+
+    def _checked(self, given: object) -> T:
+        """Parse the text of a value as that of the variable; others must equal it."""
+        what, text, kind = f"`xetl.config.{self.name}`", given, a_kind(given)
+        if isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2:
+            text = "{}={}".format(*cast("tuple[object, ...]", given))
+        value = self._parsed(str(text), what)
+        is_equal = isinstance(given, Number) and value == given
+        if is_equal or isinstance(given, str | type(value)):
+            return value
+        help_ = f"assign what {self.variable} may be, as a text"
+        raise LaunchError(f"{what} is {given!r}, {kind}", "X0814", help_)
 
     def _parsed(self, text: str, what: str) -> T:
         try:

@@ -64,15 +64,15 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
      "a grid of 4 sizes was given", "a tuple of up to 3 ints"),
     ("no size", lambda: add[()](x(), x(), x()), "a grid of 0 sizes was given",
      "a tuple of up to 3 ints"),
-    ("float grid", lambda: add[2.0](x(), x(), x()),
-     "the grid 2.0 holds a float instead of an int", "a grid is an int"),
+    ("float grid", lambda: add[2.5](x(), x(), x()),
+     "the grid 2.5 holds a float instead of an int", "a grid is an int"),
     ("text grid", lambda: add["12"](x(), x(), x()),
      "the grid '12' holds a str instead of an int", "a grid is an int"),
     ("None grid", lambda: add[None](x(), x(), x()),
      "the grid None holds a NoneType instead of an int", "a grid is an int"),
     ("huge grid", lambda: add[1 << 40](x(), x(), x()), "is too large", "let each do"),
-    ("grid function returns a float", lambda: add[lambda m: 4 / 2](x(), x(), x()),
-     "the grid 2.0 holds a float", "a grid is an int"),
+    ("grid function returns a float", lambda: add[lambda m: 5 / 2](x(), x(), x()),
+     "the grid 2.5 holds a float", "a grid is an int"),
     ("grid function returns nothing", lambda: add[lambda m: None](x(), x(), x()),
      "the grid None holds a NoneType", "a grid is an int"),
     ("wrong name on m", lambda: misspelt(x()),
@@ -104,7 +104,7 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
      "annotate it as constexpr"),
     ("complex number", lambda: add[1](x(), x(), x(), 1j), "`alpha` is a complex",
      "imaginary"),
-    ("some object", lambda: add[1](x(), object(), x()), "`B` is a object",
+    ("some object", lambda: add[1](x(), object(), x()), "`B` is an object",
      "arrays (NumPy, torch, DLPack)"),
     ("large int", lambda: add[1](x(), x(), x(), 1 << 64), "does not fit a 64-bit", ""),
     ("complex array", lambda: add[1](x().astype("c8"), x(), x()),
@@ -121,7 +121,11 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
     ("array elsewhere", lambda: add[1](x(), x(), torch.zeros(4, device="meta")),
      "`C` is a tensor on device `meta`", "C.cpu()"),
     ("array as constexpr", lambda: add[1](x(), x(), x(), BM=x()),
-     "`BM` is a compile-time parameter, but a ndarray cannot be one", "hashable"),
+     "`BM` is a compile-time parameter, but an ndarray cannot be one", "hashable"),
+    ("tensor as constexpr", lambda: add[1](x(), x(), x(), BM=torch.ones(3)),
+     "`BM` is a compile-time parameter, but a Tensor cannot be one", "hashable"),
+    ("tensor in a constexpr", lambda: add[1](x(), x(), x(), BM=(1, torch.ones(3))),
+     "`BM` is a compile-time parameter, but a Tensor cannot be one", "hashable"),
     ("dict as constexpr", lambda: add[1](x(), x(), x(), BM={}),
      "`BM` is a compile-time parameter, but a dict", "hashable"),
     ("read-only output", lambda: add[1](x(), x(), frozen()),
@@ -134,7 +138,7 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
     ("unknown backend", lambda: add[1](x(), x(), x(), backend="gpu"),
      "there is no backend called `gpu`", "`cpu`, `reference`, `xegpu`"),
     ("backend is no name", lambda: add[1](x(), x(), x(), backend=3),
-     "`backend=` is a int", ""),
+     "`backend=` is an int", ""),
     ("queue on a host backend", lambda: add[1](x(), x(), x(), queue=object()),
      "backend `cpu` has no queues", ""),
     ("no stage", lambda: add.ir(), "without the name of a stage", 'add.ir("xetile"'),
@@ -242,6 +246,22 @@ def test_unknown_names_in_the_environment(
     monkeypatch.setenv("XETL_INTERPRET", "perhaps")
     with pytest.raises(LaunchError, match="XETL_INTERPRET is 'perhaps'"):
         add[1](x(), x(), x())
+
+
+def test_a_float_that_is_whole_is_a_size(fake: Any) -> None:
+    """It was taken only after a launch with an equal int."""
+
+    @kernel
+    def fresh(A):
+        pass
+
+    whole: list[Any] = [7.0, (7, np.float32(2)), lambda _: 3.0]
+    for grid in whole:
+        fresh[grid](x())
+    assert [grid for grid, *_ in fake.launches] == [(7, 1, 1), (7, 2, 1), (3, 1, 1)]
+    for wrong in (float("nan"), float("inf"), (7, 1.5)):
+        with pytest.raises(LaunchError, match="holds a float instead of an int"):
+            fresh[wrong](x())
 
 
 def test_no_compile(fake: Any) -> None:

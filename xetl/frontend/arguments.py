@@ -11,7 +11,7 @@ from dataclasses import field
 from math import prod
 from typing import Any, TypeAlias, Unpack, cast
 
-from xetl.errors import CompileError, Parts, TileTypeError, did_you_mean
+from xetl.errors import CompileError, Parts, TileTypeError, a_kind, did_you_mean
 from xetl.frontend import types
 from xetl.frontend.context import Context
 from xetl.imports import late
@@ -418,8 +418,8 @@ def check_readable(ctx: Context, *args: Arg) -> None:
     """Refuse objects whose own code would run here: its result may change unnoticed."""
     for arg in args:
         if is_opaque(arg.value):
-            kind = type(arg.value).__name__
-            reason = f"what a {kind} means here is known to its own code alone"
+            kind = a_kind(arg.value)
+            reason = f"what {kind} means here is known to its own code alone"
             raise _unreadable(ctx, arg.node, reason)
 
 

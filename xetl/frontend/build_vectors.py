@@ -108,7 +108,7 @@ def _bitcast(call: Call, dtype: DType) -> Vector:
     if value.dtype.bits != dtype.bits or True in kinds:
         raise call.error(
             "X0304",
-            f"the bits of {value.dtype} are not those of a {dtype}",
+            f"the bits of {value.dtype} are not those of {dtype}",
             "dtype",
             label=f"{value.dtype} has {value.dtype.bits} bits, {dtype} {dtype.bits}",
             help="bitcast needs dtypes of one width; without it `.to` converts",

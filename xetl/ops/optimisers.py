@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xetl import xetile
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, a_kind
 from xetl.ops.calling.declarations import ArrayLike, Call, Number, wrong_shape
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.options import plain
@@ -146,7 +146,7 @@ def _each(name: str, lists: dict[str, Any]) -> list[tuple[Any, ...]]:
 @errors_at_caller
 def _check_list(name: str, which: str, given: Any, params: Any) -> None:
     if not hasattr(given, "__len__"):
-        problem = f"`{which}` is no list but a {type(given).__name__}"
+        problem = f"`{which}` is no list but {a_kind(given)}"
         raise wrong_shape(name, problem, "pass a list of arrays")
     if len(given) != len(params):
         problem = f"{len(params)} `params`, but {len(given)} `{which}`"

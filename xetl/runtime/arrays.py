@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from xetl.backend import ArrayView
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, a_kind
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.language.signature import Record, fields_of, leaves
@@ -47,7 +47,7 @@ def locate(obj: object, name: str = "the array") -> ArrayView:
     """
     view = describe_if_array(obj, name)
     if view is None:
-        problem = f"`{name}` is not an array but a {type(obj).__name__}"
+        problem = f"`{name}` is not an array but {a_kind(obj)}"
         help_ = "pass an array, such as `numpy.asarray(...)` or `torch.tensor(...)`"
         raise LaunchError(problem, "X0805", help_)
     return view
@@ -199,7 +199,7 @@ def _describe_dlpack(obj: Any, name: str) -> ArrayView:
 
 
 def _wrong_protocol(obj: object, name: str, problem: str) -> LaunchError:
-    problem = f"`{name}` is a {type(obj).__name__} that cannot be read: {problem}"
+    problem = f"`{name}` is {a_kind(obj)} that cannot be read: {problem}"
     help_ = "pass a NumPy array of it, or tell its authors"
     return LaunchError(problem, "X0805", help_)
 

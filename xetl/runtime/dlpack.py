@@ -10,6 +10,7 @@ import ctypes
 import mmap
 from typing import Any
 
+from xetl.errors import a_kind
 from xetl.runtime.usm import row_major
 
 CPU = 1
@@ -133,8 +134,8 @@ def _open(capsule: object) -> tuple[int, Any]:
     for used in (b"used_dltensor", b"used_dltensor_versioned"):
         if _IsValid(capsule, used):
             raise WrongDlpackError("its capsule was consumed before")
-    kind = type(capsule).__name__
-    raise WrongDlpackError(f"its `__dlpack__` gives a {kind}, no capsule of DLPack")
+    problem = f"its `__dlpack__` gives {a_kind(capsule)}, no capsule of DLPack"
+    raise WrongDlpackError(problem)
 
 
 def _extents(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import floor
+from numbers import Real
 from typing import Any, cast
 
-from xetl.errors import LaunchError, did_you_mean
+from xetl.errors import LaunchError, a_kind, did_you_mean
 from xetl.runtime.arrays import describe_if_array
 from xetl.runtime.parameters import MISSING, Parameters
 
@@ -127,10 +129,13 @@ def _any_fixed(spec: object) -> Grid:
 
 
 def _size(value: object, spec: object) -> int:
+    # Launchers are kept in a dict, for which 2.0 is 2: so it is one here as well.
+    if isinstance(value, Real) and value == value // 1:
+        value = floor(value)
     try:
         size = operator.index(cast("int", value))
     except TypeError:
-        problem = f"the grid {spec!r} holds a {type(value).__name__} instead of an int"
+        problem = f"the grid {spec!r} holds {a_kind(value)} instead of an int"
         raise LaunchError(problem, "X0802", _FORMS) from None
     if size <= 0:
         what = "an empty" if size == 0 else "a negative"

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 from xetl.backend import INTERPRETER, Arguments, ArrayView, Event, Place
-from xetl.errors import LaunchError, XetlError, did_you_mean
+from xetl.errors import LaunchError, XetlError, a_kind, did_you_mean
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import Loaded, Prepared
@@ -401,7 +401,7 @@ def _checks_of(check: object) -> frozenset[str]:
         LaunchError: there is no check of a name.
     """
     if not isinstance(check, str):
-        problem = f"`check=` is a {type(check).__name__}, but must be a text"
+        problem = f"`check=` is {a_kind(check)}, but must be a text"
         help_ = f'write check="{ALL_CHECKS}", some of these, or ""'
         raise LaunchError(problem, "X0817", help_)
     names = [name.strip() for name in check.split(",") if name.strip()]

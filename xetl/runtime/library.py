@@ -12,7 +12,7 @@ from xetl.backend import find_backend
 from xetl.dialects.kernel_attributes import STAGE
 from xetl.dialects.text import Function, functions_of, qualified_name, read_module
 from xetl.dialects.upstream import gpu
-from xetl.errors import IRError, MissingKernelError, did_you_mean
+from xetl.errors import IRError, MissingKernelError, a_kind, did_you_mean
 from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.text_kernel import TextKernel
 from xetl.runtime.usm import DEVICE_BACKEND
@@ -126,7 +126,6 @@ def load_mlir(text: str) -> Library:
         IRError: the text is wrong; the error has the line and column.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        kind = type(text).__name__
-        problem = f"a text was expected, found a {kind}"
+        problem = f"a text was expected, found {a_kind(text)}"
         raise IRError(problem, "X0701", "of a file: `Path(...).read_text()`")
     return Library(text)

@@ -23,7 +23,7 @@ from xetl.backend import (
     find_backend,
     other_backends,
 )
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, a_kind
 from xetl.prepacked import fast_entry
 from xetl.runtime import usm
 from xetl.runtime.executables import Loaded
@@ -70,7 +70,7 @@ def choose_backend(
 def _checked(name: object) -> str:
     if isinstance(name, str):
         return name
-    problem = f"`backend=` is a {type(name).__name__}, but must be a name"
+    problem = f"`backend=` is {a_kind(name)}, but must be a name"
     raise LaunchError(problem, code="X0810")
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, a_kind
 from xetl.language.dtypes import DType, is_foreign
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import Function, operation_name
@@ -176,7 +176,7 @@ def _dtype_of_class(value: object) -> DType | None:
 
 
 def _unsupported(name: str, value: object) -> LaunchError:
-    kind = type(value).__name__
+    found = a_kind(value)
     if isinstance(value, list | tuple):
         advice = f"pass `np.asarray({name})`, or annotate `{name}` as constexpr"
     elif isinstance(value, str):
@@ -187,7 +187,7 @@ def _unsupported(name: str, value: object) -> LaunchError:
     else:
         advice = "arrays (NumPy, torch, DLPack), ints, floats, None, functions, dtypes"
         advice = f"a kernel takes {advice} and maps; anything hashable as constexpr"
-    problem = f"`{name}` is a {kind}, which a kernel cannot take"
+    problem = f"`{name}` is {found}, which a kernel cannot take"
     return LaunchError(problem, code="X0805", help=advice)
 
 

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 from xetl.backend import ArrayView
 from xetl.dialects.base import is_memref, is_number
 from xetl.dialects.memref_layout import memory_space_of, strides_of
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, a_kind
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.arrays import describe_if_array, unit_dim
@@ -134,8 +134,8 @@ def _integer(name: str, type_: Attribute, given: Any) -> int:
 
 
 def _wrong_kind(name: str, type_: Attribute, given: object) -> LaunchError:
-    kind = type(given).__name__
-    return LaunchError(f"`{name}` is a {kind}, but must be {type_}", code="X0805")
+    problem = f"`{name}` is {a_kind(given)}, but must be {type_}"
+    return LaunchError(problem, code="X0805")
 
 
 def _array(name: str, type_: MemRefType[Attribute], given: Any) -> ArrayView:

@@ -105,4 +105,4 @@ def wrong_small_atomic(X: "f8e4m3 2"):
 
 def wrong_small_bitcast(X: "f32 2"):
     a = zeros((8, 32), f8e4m3)
-    c = a.to(xetile.i16, bitcast=True)  # ERROR: X0304 the bits of f8e4m3 are not those of a i16
+    c = a.to(xetile.i16, bitcast=True)  # ERROR: X0304 the bits of f8e4m3 are not those of i16

@@ -117,7 +117,7 @@ def wrong_bitcast(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
     # CARET: xetile.i64
     # CHECK: = help: bitcast needs dtypes of one width; without it `.to` converts
-    v.to(xetile.i64, bitcast=True)  # ERROR: X0304 the bits of f32 are not those of a i64
+    v.to(xetile.i64, bitcast=True)  # ERROR: X0304 the bits of f32 are not those of i64
 
 
 def wrong_bits_of_floats(X: "f32 2"):

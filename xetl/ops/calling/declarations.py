@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, a_kind
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType, bf16, f16, f32, f64, i8, i32, u8
 from xetl.ops.calling.calls import Launch, View, are_views
@@ -266,7 +266,7 @@ def with_out(function: str, found: Any, out: Any) -> Any:
     if out is None:
         return found
     if not hasattr(out, "copy_"):
-        problem = f"`out` is a {type(out).__name__}, beside tensors"
+        problem = f"`out` is {a_kind(out)}, beside tensors"
         raise LaunchError(problem, code="X0805", help="pass a tensor")
     if out.shape != found.shape:
         shapes = f"{tuple(out.shape)}, but the result is {tuple(found.shape)}"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, a_kind
 from xetl.imports import import_whole
 from xetl.ops.calling import autocast, torch_library
 from xetl.ops.calling.declarations import out_and_gradient, with_out
@@ -121,9 +121,9 @@ def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
         raise out_and_gradient(declared.shown)
     for i in declared.arrays:
         if values[i] is not None and not isinstance(values[i], torch.Tensor):
-            kind = type(values[i]).__name__
+            kind = a_kind(values[i])
             raise LaunchError(
-                f"`{declared.names[i]}` is a {kind}, beside tensors that torch records",
+                f"`{declared.names[i]}` is {kind}, beside tensors that torch records",
                 code="X0805",
                 help="pass tensors only: `torch.from_numpy(...)`",
             )
@@ -135,9 +135,9 @@ def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
         return traced(declared, values)
     except NotImplementedError:
         i = next(i for i in declared.arrays if type(values[i]) not in _PLAIN)
-        kind = cast("Any", type(values[i])).__name__
+        kind = a_kind(values[i])
         raise LaunchError(
-            f"`{declared.names[i]}` is a {kind}, which does not know `{declared.name}`",
+            f"`{declared.names[i]}` is {kind}, which does not know `{declared.name}`",
             code="X0805",
             help="pass a plain tensor",
         ) from None

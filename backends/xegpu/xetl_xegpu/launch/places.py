@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from xetl.backend import Argument, ArrayView, DeviceMemory
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, a_kind
 from xetl.locks import ForkSafeLock
 from xetl.settings import config
 from xetl_xegpu.launch import failures
@@ -139,7 +139,7 @@ def as_queue(given: Any) -> Any:
         return _queue_at(inner)
     if isinstance(inner, dpctl().SyclQueue):
         return inner
-    problem = f"`queue=` is a {type(given).__name__}, which is no queue"
+    problem = f"`queue=` is {a_kind(given)}, which is no queue"
     raise LaunchError(problem, "X0813", "pass a dpctl.SyclQueue or a torch.xpu.Stream")
 
 

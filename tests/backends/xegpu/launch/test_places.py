@@ -187,7 +187,7 @@ def test_memory_whose_owner_names_no_queue() -> None:
 
 def test_what_is_no_queue() -> None:
     a = counting((16, 16))
-    with pytest.raises(LaunchError, match="`queue=` is a int, which is no queue"):
+    with pytest.raises(LaunchError, match="`queue=` is an int, which is no queue"):
         scale[1](a, a, queue=3)
 
 
