@@ -185,6 +185,15 @@ def test_wrong_names() -> None:
         assert caught.value.file == __file__
 
 
+def test_what_is_no_function() -> None:
+    wrong: Any = 3
+    with pytest.raises(LaunchError, match="is made of 3, no function") as caught:
+        xetl.op("tests::wrong")(wrong)
+    assert (caught.value.code, caught.value.file) == ("X0829", __file__)
+    with pytest.raises(LaunchError, match="is given 3, no function"):
+        xetl.op("tests::wrong", backward=wrong)(lambda x: x)
+
+
 def test_a_name_declared_again_is_the_new_function_everywhere() -> None:
     for step in (1.0, 2.0):
 

@@ -62,6 +62,11 @@ def op(
 
     @errors_at_caller
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        for what, given in (("made of", function), ("given", backward or function)):
+            if not callable(given):
+                problem = f"the operator `{name}` is {what} {given!r}, no function"
+                help_ = "write it above a function or kernel; `backward=` is a function"
+                raise LaunchError(problem, "X0829", help_)
         called = public_function(_declared(namespace, short, function, out, backward))
         if "torch" in sys.modules:  # otherwise the first call after its import does it
             import_whole("xetl.ops.calling.torch_library").register_again(name)
