@@ -237,7 +237,7 @@ def _slope(which: str) -> Any:
     return backward
 
 
-@function(backward=_slope("relu"), saves=["result"])
+@function(backward=_slope("relu"), saves=["result"], only={"inplace": False})
 def relu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
     """``max(input, 0)``, element by element; NaN stays.
 
@@ -277,7 +277,7 @@ def gelu(input: ArrayLike, approximate: str = "none", *, out: ArrayLike = None) 
     return _each("gelu", exact_gelu if approximate == "none" else tanh_gelu, input)
 
 
-@function(backward=_slope("silu"), saves=["input"])
+@function(backward=_slope("silu"), saves=["input"], only={"inplace": False})
 def silu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
     """``x * sigmoid(x)``; shapes, dtypes and errors as `relu`."""
     return _each("silu", ACTIVATIONS["silu"], input)

@@ -155,7 +155,7 @@ def _gather_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     return {"input": gather_backward(grad, index, context.shape_of("input"), dim)}
 
 
-@function(backward=_gather_backward, saves=["index"])
+@function(backward=_gather_backward, saves=["index"], only={"sparse_grad": False})
 def gather(
     input: ArrayLike, dim: int, index: ArrayLike, *, out: ArrayLike = None
 ) -> Any:

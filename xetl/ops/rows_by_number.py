@@ -8,6 +8,7 @@ independently of all others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -280,7 +281,16 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     return {"weight": select_backward(flat, numbers, 0, rows, padding)}
 
 
-@function(backward=_backward, saves=["input"])
+@function(
+    backward=_backward,
+    saves=["input"],
+    only={
+        "max_norm": None,
+        "norm_type": Real,  # the norm that `max_norm` limits
+        "scale_grad_by_freq": False,
+        "sparse": False,
+    },
+)
 def embedding(
     input: ArrayLike,
     weight: ArrayLike,

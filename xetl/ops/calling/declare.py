@@ -30,7 +30,7 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result, order_of
-from xetl.ops.calling.options import EXACT
+from xetl.ops.calling.options import EXACT, refuse_other
 from xetl.ops.calling.options import plain as plain_option
 from xetl.ops.calling.recorded import Completing, again_of, picker
 from xetl.ops.calling.recycling import new_array
@@ -89,6 +89,8 @@ class Function:
         saves: the names of the inputs that the derivative needs, and ``result``.
         aliases: older names of arguments, and the present name of each.
         adapt: moves arguments of older call forms to their present places.
+        only: torch's further arguments, which follow ours, and the only value that each
+            may have; a class: it changes nothing, and may be any of it.
         namespace: the namespace of torch's operator.
         kinds: the kinds of the parameters, as annotations name them; (): they are
             read from the annotations.
@@ -105,6 +107,7 @@ class Function:
     saves: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     adapt: Callable[[list[Any]], None] | None = None
+    only: Mapping[str, object] = field(default_factory=dict[str, object])
     namespace: str = "xetl"
     kinds: Sequence[str] = ()
     plain: Callable[[list[Any]], Any] | None = None
@@ -160,6 +163,9 @@ class Function:
         """
         if kwargs or not self.needed <= len(args) <= len(self.names):
             values: list[Any] = self._by_name(args, kwargs)
+            further = zip(self.only, args[len(self.names) :])
+            for name, value in (*further, *kwargs.items()):
+                refuse_other(self.shown, name, value, self.only.get(name, object))
         else:
             values = [*args, *self._rest[len(args)]]
         if self.adapt is not None:
@@ -171,9 +177,13 @@ class Function:
         return values
 
     def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        most = len(self.names) + len(self.only)
+        if len(args) > max(most, len(self.names) + 1):
+            raise TypeError(f"`{self.name}` takes at most {most} arguments")
+        if self.only:
+            args = args[: len(self.names)]
+            kwargs = {name: x for name, x in kwargs.items() if name not in self.only}
         count = len(args)
-        if count > len(self.names) + 1:
-            raise TypeError(f"`{self.name}` takes at most {len(self.names)} arguments")
         values = [*args, *self.defaults[count:]]
         if count <= len(self.names):
             values.append(None)
@@ -403,6 +413,7 @@ def function(
     saves: Sequence[str] = (),
     aliases: Mapping[str, str] | None = None,
     adapt: Callable[[list[Any]], None] | None = None,
+    only: Mapping[str, object] | None = None,
     writes: Sequence[str] = (),
     plain: Callable[[list[Any]], Any] | None = None,
     by_rows: bool = False,
@@ -418,6 +429,7 @@ def function(
             tuple(saves),
             aliases or {},
             adapt,
+            only or {},
             plain=plain,
             writes=tuple(writes),
             by_rows=by_rows,

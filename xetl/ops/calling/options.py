@@ -60,6 +60,26 @@ EXACT: dict[str, set[type]] = {
 }
 """Classes of values that need no conversion, by kind. `torch_calls` adds torch's."""
 
+
+def refuse_other(function: str, name: str, value: object, only: object) -> None:
+    """Refuse another value than ``only`` for an argument of torch that we lack.
+
+    Args:
+        function: its name in errors.
+        name: the argument.
+        value: what the user passed.
+        only: the value that changes nothing, or the class of all such values.
+
+    Raises:
+        LaunchError: the value is another (X0829). The error points at the user's line.
+    """
+    fits = isinstance(value, only) if isinstance(only, type) else value is only
+    if not fits:
+        problem = f"`{function}` was given {name}={reprlib.repr(value)}"
+        help_ = f"it takes only {only.__name__ if isinstance(only, type) else only}"
+        raise at_caller(LaunchError(problem, "X0829", help_))
+
+
 _KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "int": ("an int", _int),
     "float": ("a number", _float),

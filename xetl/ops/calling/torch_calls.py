@@ -90,7 +90,7 @@ def _way_of_autocast(declared: Function, values: list[Any]) -> Way | None:
 def _under_autocast(device: str, declared: Function, values: Any, _: Arguments) -> Any:
     """Cast the operands as torch's operator does, and compute without autocast."""
     with autocast.off(device):
-        return declared.public(*autocast.cast(device, declared, values))
+        return declared.public(*autocast.cast(device, declared, values[:-1]))
 
 
 def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:

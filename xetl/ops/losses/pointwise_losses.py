@@ -25,7 +25,7 @@ from xetl.ops.calling.declarations import (
     temporary,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.options import plain
+from xetl.ops.calling.options import plain, refuse_other
 from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
 from xetl.ops.losses.class_losses import REDUCTIONS, check_reduction
 from xetl.ops.matrices import matrix, place_of, put, take
@@ -196,6 +196,7 @@ def mse_loss(
     size_average: None = None,
     reduce: None = None,
     reduction: str = "mean",
+    weight: None = None,
     *,
     out: Any = None,
 ) -> Any:
@@ -207,12 +208,14 @@ def mse_loss(
         size_average: None; ``reduction`` replaces it and ``reduce``.
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        weight: None.
         out: the array that gets the result.
 
     Raises:
         LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
     """
     _check("mse_loss", reduction, REDUCTIONS, size_average, reduce)
+    refuse_other("mse_loss", "weight", weight, None)
     return cast("Any", pointwise_loss)(input, target, "mse_loss", reduction, out=out)
 
 

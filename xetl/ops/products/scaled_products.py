@@ -117,7 +117,11 @@ def grouped_product(
         put(accumulated(left, right, m, n, SUMS, BM, BN, BK), to, [m, n])
 
 
-@function(backward=_grouped_backward, saves=["mat_a", "mat_b", "offs"])
+@function(
+    backward=_grouped_backward,
+    saves=["mat_a", "mat_b", "offs"],
+    only={"bias": None, "out_dtype": None},
+)
 def grouped_mm(
     mat_a: ArrayLike, mat_b: ArrayLike, offs: ArrayLike, *, out: ArrayLike = None
 ) -> Any:

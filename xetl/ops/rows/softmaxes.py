@@ -236,6 +236,10 @@ def _backward(is_log: bool) -> Any:
     return backward
 
 
+_ONLY: dict[str, object] = {"_stacklevel": int}
+"""`torch.nn.Softmax` passes it, for a warning that we do not give."""
+
+
 def _out_second(values: list[Any]) -> None:
     """Accept the former form ``softmax(x, out)``."""
     if getattr(values[1], "shape", ()):
@@ -247,6 +251,7 @@ def _out_second(values: list[Any]) -> None:
     saves=["result"],
     aliases={"x": "input"},
     adapt=_out_second,
+    only=_ONLY,
     by_rows=True,
 )
 def softmax(
@@ -277,7 +282,7 @@ def softmax(
     return _along("softmax", input, dim, dtype)
 
 
-@function(backward=_backward(True), saves=["result"], by_rows=True)
+@function(backward=_backward(True), saves=["result"], only=_ONLY, by_rows=True)
 def log_softmax(
     input: ArrayLike, dim: int = -1, dtype: DTypeLike = None, *, out: ArrayLike = None
 ) -> Any:
