@@ -28,6 +28,8 @@ LAYOUTS = {
     ),
     "extent of 1": lambda: torch.randn(5, 1, 6).transpose(0, 2),
     "column for all": lambda: torch.randn(40, 1).expand(40, 9),
+    "columns for all": lambda: torch.randn(3, 70, 1).expand(3, 70, 300),
+    "one number for all": lambda: torch.randn(()).expand(70, 130),
     "long rows": lambda: torch.randn(2, 3, 70_001).transpose(0, 1),
     "narrow rows, a prime number": lambda: torch.randn(1013, 3),
     "long columns": lambda: torch.randn(2, 65_536, 3).permute(2, 0, 1),
@@ -62,6 +64,22 @@ def test_results_of_elements_lie_as_their_inputs_do(x):
     found = again(lambda: ops.relu(array))
     np.testing.assert_array_equal(found, np.maximum(array, 0))
     assert found.strides == np.maximum(array, 0).strides
+
+
+def test_columns_that_repeat_one_are_computed_once(x):
+    """Each element is what it is in an array with elements of its own."""
+    own = x.contiguous()
+    for repeated in (x, own[..., :1].expand(x.shape)):
+        same = repeated.contiguous()
+        for name in ("relu", "silu"):
+            function = getattr(ops, name)
+            assert torch.equal(function(repeated), function(same))
+        leaf = torch.randn(x.shape, requires_grad=True)
+        found, wanted = (
+            torch.autograd.grad(ops.silu(leaf), leaf, grad)[0]
+            for grad in (repeated, same)
+        )
+        assert torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize("gives_out", [False, True])

@@ -59,24 +59,32 @@ def each_element(
     other: Array | None,
     F: constexpr,
     ACC: constexpr,
+    REPEATED: constexpr,
     TILE: constexpr,
     STEP: constexpr,
 ) -> None:
-    """``out = F(x)``, ``out = F(x, y)``, or ``out, other = F(x, y, z)``."""
+    """``out = F(x)``, ``out = F(x, y)``, or ``out, other = F(x, y, z)``.
+
+    Of an array that is `REPEATED`, all columns are the same, and one is computed.
+    """
     place, number = place_of(TILE, STEP), xetile.program_id(2)
 
-    def load(array: Array) -> Vector:
-        return take(matrix(array, number), place, TILE, ACC)
+    def load(array: Array, IS_ONE: constexpr) -> Vector:
+        shape = (TILE[0], 1) if IS_ONE else TILE
+        return take(matrix(array, number), place, shape, ACC)
 
     def store(value: Vector, array: Array) -> None:
+        if value.shape != TILE:
+            value = xetile.tile_broadcast(value.to(array.dtype), [1], TILE)
         put(value, matrix(array, number), place)
 
     if y is None:
-        store(F(load(x)), out)
+        store(F(load(x, REPEATED[0])), out)
     elif z is None:
-        store(F(load(x), load(y)), out)
+        store(F(load(x, REPEATED[0]), load(y, REPEATED[1])), out)
     else:
-        one, two = F(load(x), load(y), load(z))
+        a, b, c = load(x, REPEATED[0]), load(y, REPEATED[1]), load(z, REPEATED[2])
+        one, two = F(a, b, c)
         store(one, out)
         if other is not None:
             store(two, other)
@@ -195,7 +203,7 @@ def copied(source: Operand, to: Operand, acc: DType | None = None) -> Step:
 
 def each(operands: Sequence[Operand | None], f: object, acc: DType) -> Step:
     """Return the launch of `each_element` with these operands."""
-    return elements(each_element, operands, (f, acc), BLOCK)
+    return elements(each_element, operands, (f, acc), BLOCK, repeats=True)
 
 
 def _each(name: str, f: object, *operands: Operand) -> Call:

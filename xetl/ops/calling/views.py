@@ -372,7 +372,11 @@ def strips(
 
 
 def elements(
-    kernel: Kernel, operands: Operands, constants: Sequence[Any], block: int = 1
+    kernel: Kernel,
+    operands: Operands,
+    constants: Sequence[Any],
+    block: int = 1,
+    repeats: bool = False,
 ) -> Step:
     """Return an elementwise launch, with the grid (columns, rows, matrices) of tiles.
 
@@ -386,6 +390,8 @@ def elements(
         operands: inputs, then results, all of one shape; inputs may have one element.
         constants: the compile-time arguments without the tile.
         block: the most rows and columns of a block; 1: no blocks.
+        repeats: whether the kernel takes, before the tile, which operands repeat one
+            column.
     """
     there = [x for x in operands if x is not None]
     last = array_of(there[-1])
@@ -412,6 +418,9 @@ def elements(
     if across is not None:
         tile = min(width_of(m), block), min(width_of(n), block)
     grid = (cdiv(n, tile[1]), cdiv(m, tile[0]), batches.matrices)
+    if repeats:
+        views = [None if x is None else first(array_of(x)) for x in operands]
+        constants = *constants, tuple(_repeats_a_column(x) for x in views)
     constants = *constants, tile, tile[1] if grid[0] > 1 else 0
     return Step(calls.Launch(kernel, seen, batches.loops, grid, constants), operands)
 
@@ -432,6 +441,10 @@ def _merged(arrays: Sequence[Numbers]) -> list[int]:
         else:
             shape.append(n)
     return [*[1] * (2 - len(shape)), *shape]
+
+
+def _repeats_a_column(x: Numbers | None) -> bool:
+    return x is not None and x.shape[-1] > 1 and x.strides[-1] == 0
 
 
 def _across(arrays: Sequence[Numbers]) -> int | None:
