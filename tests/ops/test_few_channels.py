@@ -15,7 +15,7 @@ from xetl import ops
 from xetl.language.dtypes import f32
 from xetl.ops.calling.declarations import temporary
 from xetl.ops.calling.views import sums_of
-from xetl.ops.convolution import by_weight, costs, kernels, plans
+from xetl.ops.convolution import by_weight, costs, plans, weight_kernels
 from xetl.ops.convolution.geometry import Geometry, phases
 from xetl.ops.convolution.windows import LAST
 
@@ -143,7 +143,7 @@ def test_few_channels_that_lie_last_stay_so(order: Any, monkeypatch: Any) -> Non
     grad, x = (temporary(shape, f32, order=order) for shape in shapes)
     steps = by_weight.by_weight(grad, x, temporary((8, 3, 3, 3), f32), g, 1)
     launched = [step.launch.kernel for step in steps]
-    assert (kernels.direct_by_weight in launched) == (order is None)
+    assert (weight_kernels.direct_by_weight in launched) == (order is None)
 
 
 ONE, TWO = (1, 1), (2, 2)
