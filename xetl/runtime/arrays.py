@@ -225,7 +225,7 @@ def constant_of(name: str, value: Any) -> object:
     """Convert a value to the compile-time value that kernels are compiled for.
 
     Raises:
-        LaunchError: the value is not hashable.
+        LaunchError: the value is an array or not hashable.
     """
     if isinstance(value, tuple) or not _is_hashable(value):
         record = _record_of(cast("object", value), partial(constant_of, name))
@@ -236,10 +236,10 @@ def constant_of(name: str, value: Any) -> object:
         return _first_of(made)
     if isinstance(value, np.generic):
         return cast("Any", value).item()
-    if not _is_hashable(value):
+    # Tensors are hashable, but their elements may change.
+    if not _is_hashable(value) or usm.states(value, "__dlpack__"):
         raise LaunchError(
-            f"`{name}` is a compile-time parameter, but a {type(value).__name__} "
-            "cannot be one",
+            f"`{name}` is a compile-time parameter, but {a_kind(value)} cannot be one",
             code="X0805",
             help="compile-time values must be hashable: numbers, strings, tuples, "
             "functions, dtypes, maps",
