@@ -144,3 +144,25 @@ def test_what_cannot_be_launched(modules: Any, backend: str) -> None:
     assert "xetile.tile_transpose" in str(modules["snippet"])
     with pytest.raises(xetl.errors.LaunchError, match="cannot be launched"):
         modules["snippet"][1](1, 2, backend=backend)
+
+
+def test_a_kernel_that_returns_its_argument(backend: str) -> None:
+    """One that others call keeps its result."""
+    library = xetl.load_mlir("""
+        func.func private @same(%a: memref<4xf32>) -> memref<4xf32> {
+          return %a : memref<4xf32>
+        }
+        func.func @doubled(%x: memref<4xf32>) -> memref<4xf32> {
+          %y = func.call @same(%x) : (memref<4xf32>) -> memref<4xf32>
+          %c0 = arith.constant 0 : index
+          %v = memref.load %y[%c0] : memref<4xf32>
+          %twice = arith.addf %v, %v : f32
+          memref.store %twice, %y[%c0] : memref<4xf32>
+          return %x : memref<4xf32>
+        }
+    """)
+    x = np.arange(3, 7, dtype=np.float32)
+    library["doubled"][1](x, backend=backend)
+    assert x.tolist() == [6, 4, 5, 6]
+    with pytest.raises(xetl.errors.LaunchError, match="it has results"):
+        library["same"][1](x, backend=backend)

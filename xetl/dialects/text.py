@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Dialect, Operation, Region
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import ParseError, VerifyException
@@ -44,10 +44,22 @@ def read_module(text: str, dialects: Iterable[Dialect] = ()) -> ModuleOp:
     merged = [_merge_blocks(text, function.body) for function in kernels_of(module)]
     if any(merged):
         _verify(text, module)
+    called = {op.callee.string_value() for op in operations_in(module, func.CallOp)}
     for function in functions_of(module):
+        if isinstance(function, func.FuncOp) and function.sym_name.data not in called:
+            _leave_out_returned_arguments(function)
         level = WORKGROUP if used_maps(function) else SUBGROUP
         function.attributes.setdefault(LEVEL, StringAttr(level))
     return module
+
+
+def _leave_out_returned_arguments(function: func.FuncOp) -> None:
+    """Leave out results that are arguments if all are: a launch has its arguments."""
+    first, last = function.body.blocks[0], function.body.blocks[-1]
+    end, inputs = last.last_op, function.function_type.inputs.data
+    if isinstance(end, func.ReturnOp) and all(v in first.args for v in end.operands):
+        end.operands = ()
+        function.function_type = FunctionType.from_lists(inputs, ())
 
 
 def kernels_of(module: ModuleOp) -> list[Function]:
