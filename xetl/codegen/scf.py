@@ -11,7 +11,7 @@ from xetl.analysis.control_flow import constant_trips, yielded
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
 from xetl.codegen.memref import ACCESSES, accessed, compute_rows, refine
 from xetl.codegen.types import Value, append_blocks, ll
-from xetl.dialects.base import constant_index, memref_type, operations_in
+from xetl.dialects.base import around, constant_index, memref_type, operations_in
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, scf
 
@@ -101,11 +101,7 @@ def _accesses_many_rows(loop: scf.ForOp) -> bool:
     each loop around it. In nested loops a product for each row takes less time (a block
     of 16 x 16 that is transposed: 160 cycles in place of 450).
     """
-    around, outer = 0, loop.parent_op()
-    while outer is not None:
-        around += isinstance(outer, scf.ForOp)
-        outer = outer.parent_op()
-    if around < 2:
+    if len(list(around(loop, scf.ForOp))) < 3:
         return False
     accesses = (op for op in loop.body.block.ops if isinstance(op, ACCESSES))
     strides = (strides_of(memref_type(accessed(op))) for op in accesses)

@@ -164,7 +164,7 @@ class Function:
         if kwargs or not self.needed <= len(args) <= len(self.names):
             values: list[Any] = self._by_name(args, kwargs)
             further = zip(self.only, args[len(self.names) :])
-            for name, value in (*further, *kwargs.items()):
+            for name, value in (*further, *kwargs.items()) if self.only else ():
                 refuse_other(self.shown, name, value, self.only.get(name, object))
         else:
             values = [*args, *self._rest[len(args)]]

@@ -71,7 +71,7 @@ def cross_entropy_rows(
         return
     v = v - total.reshape((ROWS, 1))
     shape = ROWS, WIDTH
-    share = shares_of_rows(labels, weight, row, n, ignore, smoothing, ACC, shape)
+    share = shares_of_rows(labels, label, weight, row, n, ignore, smoothing, ACC, shape)
     # With a share of 0, minus infinity must not become NaN.
     put(-xetile.where(share == 0, 0.0, share * v).sum(1), losses, [row])
 
@@ -79,6 +79,7 @@ def cross_entropy_rows(
 @xetile.function
 def shares_of_rows(
     labels: Array,
+    label: Vector,
     weight: Array | None,
     row: int,
     n: int,
@@ -87,15 +88,17 @@ def shares_of_rows(
     ACC: constexpr,
     SHAPE: constexpr,
 ) -> Vector:
-    """Return the share of each class in the target of some rows, times its weight."""
+    """Return the share of each class in the target of some rows, times its weight.
+
+    ``label`` is the result of `labels_of` for the same rows.
+    """
     column, zeros = xetile.arange(SHAPE[1])[None, :], xetile.zeros(SHAPE, ACC)
     is_shared = column < n
     if labels.dtype.is_float:
         share = take(labels, [row, 0], SHAPE, ACC)
     else:
-        label = xetile.load_tile(xetile.init_tile(labels, [row], SHAPE[:1]))[:, None]
-        share = xetile.where(column == label, zeros + 1.0, zeros)
-        is_shared = is_shared & (label != ignore)
+        share = xetile.where(column == label[:, None], zeros + 1.0, zeros)
+        is_shared = is_shared & (label[:, None] != ignore)
     share = share * (1.0 - smoothing) + smoothing / n
     share = xetile.where(is_shared, share, zeros)
     if weight is not None:
@@ -310,15 +313,14 @@ def cross_entropy_backward_rows(
     """
     row, n = xetile.program_id(0) * ROWS, x.shape[1]
     v = take(x, [row, 0], (ROWS, WIDTH), ACC, -xetile.inf)
-    shape = ROWS, WIDTH
-    share = shares_of_rows(labels, weight, row, n, ignore, smoothing, ACC, shape)
+    label, shape = labels_of(labels, [row], (ROWS,)), (ROWS, WIDTH)
+    share = shares_of_rows(labels, label, weight, row, n, ignore, smoothing, ACC, shape)
     largest = v.max(1, keepdims=True, propagate_nan=False)
     e = exponential(v - largest)
     d = e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True)) - share
     d = d * (take(grad, [row], (ROWS,), ACC) / total[0])[:, None]
     if not labels.dtype.is_float:
         # A row that does not count may have NaN.
-        label = labels_of(labels, [row], (ROWS,))
         d = xetile.where(label[:, None] == ignore, 0.0, d)
     put(normal(d), out, [row, 0])
 
