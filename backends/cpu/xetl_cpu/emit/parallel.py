@@ -307,7 +307,7 @@ def _take_ranges(
     """Run the thread's own range, then the rest of the others' ranges."""
     b, (trips, threads) = inner.builder, words
     some = or_one(b, threads)
-    most = max(1, _TAKE // max(1, nanoseconds(op.body.block)))
+    most = max(1, int(_TAKE / max(1, nanoseconds(op.body.block))))
     part = b.udiv(b.udiv(trips, some), _TAKES)
     is_alone = b.icmp_signed("==", threads, 1)
     step = b.select(is_alone, trips, or_one(b, b.minimum(part, most)))
@@ -448,7 +448,7 @@ _TAKES = 32
 _TAKE = 5_000
 """Nanoseconds of work in a part, at most: enough to hide the atomic step."""
 
-SMALL = 20_000
+SMALL = 10_000
 """Nanoseconds of work up to which a launch uses one thread."""
 
 _FORGETS = 5
