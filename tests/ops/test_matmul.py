@@ -303,6 +303,30 @@ def test_long_dot_products() -> None:
     check(small(3, 1, 5000), small(3, 5000, 1))
 
 
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 300_001, 1), (10, 40_000, 10), (3, 33_000, 70), (70, 16_385, 64)],
+    ids=str,
+)
+def test_few_tiles_and_a_long_k_are_parts(
+    name: str, shape: tuple[int, int, int]
+) -> None:
+    (m, k, n), dtype = shape, DTYPES[name]
+    rng = np.random.default_rng(k)
+    low = 0 if name == "u8" else -1
+    a, b = (rng.integers(low, 2, at).astype(dtype) for at in ((m, k), (n, k)))
+    bias = rng.integers(-9, 9, n).astype(RESULTS[name])
+    plan = make_plan(a, b.T, None, bias, "relu", False, False)
+    assert plan.method.parts is not None
+    found = matmul(a, b.T, bias=bias, activation="relu")
+    expected = np.maximum(exact(a, b.T) + bias.astype(np.float64), 0)
+    assert np.array_equal(found, expected.astype(found.dtype))
+    assert np.array_equal(
+        matmul(a.T.copy().T, b.copy().T), exact(a, b.T).astype(found.dtype)
+    )
+
+
 def test_out_decides_the_dtype() -> None:
     a, b = (small(20, 20, dtype=ml_dtypes.bfloat16, seed=s) for s in (0, 1))
     out = np.empty((20, 20), np.float32)

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
-from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.views import size_of, sums_of, vectors_of, width_of
 from xetl.ops.convolution.costs import (
     cost_of_weight_products,
@@ -52,6 +52,8 @@ from xetl.ops.rows.reductions import add_all
 
 _PROGRAMS = 64
 """Programs of `direct_by_weight` if there are as many images."""
+_FEWEST = 8
+"""Programs of a product, at least: a few cores, or 2 of different speed, have work."""
 _MOST_ROWS = 256
 """The most rows of a product of windows: they share what is read of the gradient."""
 
@@ -95,7 +97,9 @@ def by_weight(
     across = paired(columns, x) if turns and rows % 2 else columns
     pixels = rows * across
     copies, windows, view = _find_shifted(x, g, groups, across)
-    found = temporary((groups, kh * kw, inner, outer), made.dtype)
+    wanted = cdiv(_FEWEST, tiles * cdiv(outer, tile[1]) * groups)
+    parts = divisors(batch, 2 * wanted)[-1] if wanted > 1 else 1
+    found, sums = _partial_sums((groups, kh * kw, inner, outer), parts, made)
 
     def of_images(array: Numbers) -> Numbers:
         return array.reshape(batch * groups, outer, pixels)
@@ -104,19 +108,34 @@ def by_weight(
         return array.reshape(batch, outer, rows, columns).swapaxes(1, 2)
 
     def each_tap(array: Numbers) -> Numbers:
-        return array.reshape(groups * kh, kw * inner, outer)
+        return array.reshape(-1, kh, kw * inner, outer)
 
     right: Operand = grad
     seen: View = of_images
     if turns and is_channels_last(grad) and across == columns:
-        seen = lambda a: _as_one(by_pixels(a))
+        seen = lambda a: _as_one(by_pixels(a)).reshape(parts, -1, outer)
     elif turns:
-        right, seen = temporary((batch, rows, across, outer), grad.dtype), _as_one
+        right = temporary((batch, rows, across, outer), grad.dtype)
+        seen = lambda a: a.reshape(parts, -1, outer)
         copies.append(turn(grad, of_rows, right, itself))
-    grid = (cdiv(kw * inner, tile[0]), cdiv(outer, tile[1]), groups * kh)
-    constants = (groups, turns, sums_of(x.dtype), *tile, pixels)
+    constants = (groups, batch // parts, kh, turns, sums_of(x.dtype), *tile, pixels)
+    grid = (tiles, cdiv(outer, tile[1]), parts * groups)
     launch = Launch(convolution_by_weight, (view, seen, each_tap), (), grid, constants)
-    return [*copies, Step(launch, (windows, right, found)), *taps_last(found, made)]
+    return [*copies, Step(launch, (windows, right, found)), *sums]
+
+
+def _partial_sums(
+    shape: Shape, parts: int, made: Operand
+) -> tuple[Operand, list[Step]]:
+    """Return the memory of products (groups, taps, c, o), and the steps that end them.
+
+    These add the parts, and write the result as `taps_last` does.
+    """
+    whole = temporary(shape, made.dtype)
+    if parts == 1:
+        return whole, taps_last(whole, made)
+    found = temporary((parts, *shape), sums_of(made.dtype))
+    return found, [*add_all(found, whole, 1.0, 0), *taps_last(whole, made)]
 
 
 def _tile_of(x: Operand, g: Geometry, channels: Pair) -> _Tile | None:
@@ -193,7 +212,6 @@ def _by_windows(
         of_groups: View = lambda a: a.reshape(batch, groups, outer, -1).swapaxes(0, 1)
         to: View = lambda a: a.reshape(groups, batch, rows * columns, outer)
         copies.append(turn(grad, of_groups, right, to))
-    found = temporary((groups, size_of(g.taps), depth, outer), made.dtype)
     taps, room = g.taps[0] * windows.columns, room_of(x) // x.dtype.itemsize
     most = max(1, min(_MOST_ROWS, room // columns))
     seen_taps = divisors(taps, max(1, most // windows.width))[-1]
@@ -201,13 +219,17 @@ def _by_windows(
     part = max(1, min(MOST_PIXELS, room // (seen_taps * tile[0])) // columns)
     each_tap: View = lambda a: a.reshape(-1, seen_taps * windows.width, outer)
     programs = groups * taps // seen_taps
-    grid = (cdiv(windows.width, tile[0]), cdiv(outer, tile[1]), programs)
-    tiles = seen_taps, part, *tile, columns
+    across = cdiv(windows.width, tile[0]), cdiv(outer, tile[1])
+    steps = cdiv(batch * rows, part)
+    products = cdiv(steps, cdiv(_FEWEST, size_of(across) * programs))
+    parts = cdiv(steps, products)
+    found, sums = _partial_sums((groups, size_of(g.taps), depth, outer), parts, made)
+    grid = (*across, parts * programs)
+    tiles = seen_taps, products, part, *tile, columns
     constants = (*windows.constants, rows, sums_of(x.dtype), *tiles)
     views = (windows.view, seen, each_tap)
     launch = Launch(convolution_by_windows, views, (), grid, constants)
-    product = Step(launch, (padded, right, found))
-    return [*copies, product, *taps_last(found, made)]
+    return [*copies, Step(launch, (padded, right, found)), *sums]
 
 
 def _as_one(array: Numbers) -> Numbers:

@@ -155,37 +155,39 @@ def convolution_by_weight(
     grad: Array,
     out: Array,
     GROUPS: constexpr,
+    IMAGES: constexpr,
+    TAPS: constexpr,
     IS_TURNED: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
 ) -> None:
-    """``out[g, tap] = sum over images of windows[image of g, tap] @ grad[image]``.
+    """``out[part, g, tap] = sum of windows[image of g, tap] @ grad[image]``.
 
     Args:
-        windows: (images * GROUPS, taps, kj * channels, pixels of an image).
-        grad: (1, images * pixels, channels), or (images * GROUPS, channels, pixels).
-        out: (GROUPS * taps, kj * channels, channels).
+        windows: (images * GROUPS, TAPS, kj * channels, pixels of an image).
+        grad: (parts, IMAGES * pixels, channels), or (images * GROUPS, channels,
+            pixels).
+        out: (parts * GROUPS, TAPS, kj * channels, channels).
         GROUPS: the number of groups of channels.
-        IS_TURNED: whether ``grad`` has the first shape, and is packed for all programs.
+        IS_TURNED: whether ``grad`` has the first shape, and is packed for all taps.
         BK: pixels of an image.
     """
-    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
-    g, tap = 0, xetile.program_id(2)
-    if GROUPS > 1:
-        g, tap = tap // windows.shape[1], tap % windows.shape[1]
+    tap, m = xetile.program_id(0) % TAPS, xetile.program_id(0) // TAPS * BM
+    n, each = xetile.program_id(1) * BN, xetile.program_id(2)
+    part, g = each // GROUPS, each % GROUPS
     acc = xetile.zeros((BM, BN), ACC)
-    for k in range(0, windows.shape[0] // GROUPS * BK, BK):
-        image = k // BK
+    for k in range(0, IMAGES * BK, BK):
+        image = part * IMAGES + k // BK
         a = xetile.init_tile(windows[image * GROUPS + g, tap], [m, 0], (BM, BK))
         if IS_TURNED:
-            b = xetile.init_tile(grad[0], [k, n], (BK, BN))
+            b = xetile.init_tile(grad[part], [k, n], (BK, BN))
             acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
         else:
             b = xetile.init_tile(grad[image * GROUPS + g], [n, 0], (BN, BK))
             acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b).T, acc)
-    put(acc, out[xetile.program_id(2)], [m, n])
+    put(acc, out[each, tap], [m, n])
 
 
 @xetile.kernel
@@ -200,12 +202,13 @@ def convolution_by_windows(
     COUNT: constexpr,
     ACC: constexpr,
     SEEN: constexpr,
+    PRODUCTS: constexpr,
     PART: constexpr,
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
 ) -> None:
-    """``out[g, tap] = sum over rows of windows[row of tap].T @ grad[g, row]``.
+    """``out[part, g, tap] = sum over rows of windows[row of tap].T @ grad[g, row]``.
 
     The windows of several rows are copied side by side: products with the pixels of one
     row would be short.
@@ -213,20 +216,24 @@ def convolution_by_windows(
     Args:
         windows: see `convolution`, as for TAPS to DILATION.
         grad: (groups, images * COUNT * BK, channels).
-        out: (groups * TAPS * kj / SEEN, SEEN * k, channels).
+        out: (parts * groups * TAPS * kj / SEEN, SEEN * k, channels).
         COUNT: rows of an image of the gradient.
         SEEN: taps of a program; BM is then all of k, unless SEEN is 1.
+        PRODUCTS: products of a program.
         PART: rows of the gradient of a product.
         BM: columns of windows of a program.
         BN: channels of a program.
         BK: pixels of a row of the gradient.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
-    first, groups, kj = xetile.program_id(2) * SEEN, grad.shape[0], windows.shape[1]
-    g = first // (TAPS * kj)
+    groups, kj = grad.shape[0], windows.shape[1]
+    seen = xetile.program_id(2) * SEEN
+    part, first = seen // (groups * TAPS * kj), seen % (groups * TAPS * kj)
+    g, length = first // (TAPS * kj), PRODUCTS * PART * BK
     copied = xetile.slm((SEEN * BM, PART * BK), windows.dtype)
     acc = xetile.zeros((SEEN * BM, BN), ACC)
-    for k in range(0, grad.shape[1], PART * BK):
+    end = min((part + 1) * length, grad.shape[1])
+    for k in range(part * length, end, PART * BK):
         xetile.barrier()
         for number in range(SEEN * PART):
             tap, i = first + number // PART, k // BK + number % PART

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from xetl.backend import RecordedLaunch
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.dtypes import DType
-from xetl.language.ops import cdiv
+from xetl.language.ops import cdiv, next_power_of_2
 from xetl.ops.calling.calls import (
     Launch,
     Views,
@@ -64,6 +65,9 @@ _SHORT = 32
 
 _SMALL, _LANES = 32, 64
 """The most elements of matrices that are gathered, and the matrices of a program."""
+
+_LEAST_PART, _LEAST_WORK = 4096, 1 << 18
+"""Steps of k, and products of two numbers, that a program has at least if k is cut."""
 
 _LEAST_LOW = 128
 """The least columns of a tile if B is streamed: shorter pieces of f32 are packed."""
@@ -127,6 +131,30 @@ def cut_for_device(
     return device_tiles.choose_device_tiles(
         work, device_tiles.find_gpu(*gpu), may_split=may_split
     )
+
+
+def _cut(
+    operands: Sequence[Numbers],
+    work: device_tiles.Product,
+    tiles: Tiles,
+    *,
+    may_split: bool,
+) -> device_tiles.DeviceTiles | None:
+    """Return how k is cut, and the tiles of a device; None: these tiles and all of k.
+
+    On a CPU, k is cut if it is long and there are few tiles. Parts are powers of two: a
+    kernel is compiled for each. They do not depend on the number of threads, so that
+    results do not.
+    """
+    # Arrays of the host are copied to the device, and the parts would be copied too.
+    is_there = may_split and any(map(is_on_device, operands))
+    cut = cut_for_device(operands, work, may_split=is_there)
+    if cut is not None or not may_split:
+        return cut
+    wanted = cdiv(ENOUGH, max(1, prod(tiles.grid)))
+    least = max(_LEAST_PART, _LEAST_WORK // max(1, work.m * work.n))
+    part = next_power_of_2(max(cdiv(work.k, wanted), least))
+    return device_tiles.DeviceTiles(tiles.rows, tiles.columns, part)
 
 
 def tiles_of_device(work: device_tiles.Product, cut: device_tiles.DeviceTiles) -> Tiles:
@@ -316,7 +344,8 @@ def choose_method(
       1000).
     * The kernel gets a single column as a row: only then does it know that the elements
       are contiguous.
-    * On a GPU with ``may_split``, several programs share k if that is faster.
+    * With ``may_split``, several programs share a long k: on a GPU if that is faster,
+      on a CPU if there are few tiles.
     """
     views = as_matrices(a, b)
     folded = fold_rows(*seen((a, b, out), views))
@@ -343,19 +372,15 @@ def choose_method(
     view_a, view_b, view_out = views
     order = (view_b, view_a) if swaps else (view_a, view_b)
     work = device_tiles.Product(m, n, right.shape[-2], matrices, dtype_of(a, "a"))
-    # Arrays of the host are copied to the device, and the parts would be copied too.
-    may_split = may_split and not loops and any(map(is_on_device, operands))
-    cut = cut_for_device(operands, work, may_split=may_split)
-    if cut is None:
-        tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
-    elif work.parts(cut) > 1:
+    tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
+    cut = _cut(operands, work, tiles, may_split=may_split and not (loops or is_packed))
+    if cut is not None and work.parts(cut) > 1:
         finish = (None, None, function, bias_dim)
         started = (is_column, sums, cut.part, cut.rows, cut.columns, device_tiles.STEP)
         first, last = _in_parts(work, cut, (*order, view_out), started, finish)
         parts = work.matrices * work.parts(cut), m, n
         return Method(swaps, False, last, first, (parts, sums))
-    else:
-        tiles = tiles_of_device(work, cut)
+    tiles = tiles if cut is None else tiles_of_device(work, cut)
     constants = (*ones, function, bias_dim, is_column, sums, *tiles[:3])
     packs = not swaps and tiles.rows > STREAMED and right.ndim == 2 and not loops
     launch = Launch(product, (*order, view_out, None), loops, tiles.grid, constants)
