@@ -12,51 +12,26 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple, ParamSpec, cast
 
-from xetl.errors import LaunchError, XetlError
+from xetl.errors import XetlError
 from xetl.imports import import_whole
-from xetl.ops.calling.calls import Launch, Plans, itself, kind
-from xetl.ops.calling.declarations import (
-    SUMS,
-    Backward,
-    Call,
-    Operand,
-    as_rows,
-    steps_of,
-    wrong_shape,
-)
-from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result, order_of
+from xetl.ops.calling.calls import Plans, itself, kind
+from xetl.ops.calling.declarations import Backward, Call, wrong_shape
+from xetl.ops.calling.operands import Numbers, as_numpy, new_result
 from xetl.ops.calling.options import EXACT, refuse_other
 from xetl.ops.calling.options import plain as plain_option
+from xetl.ops.calling.planning import Plan, elements_of, plan_for
 from xetl.ops.calling.recorded import Completing, again_of, picker
-from xetl.ops.calling.recycling import new_array
-from xetl.ops.calling.repeated import (
-    Arguments,
-    NativeFunction,
-    Recorder,
-    Recording,
-    remember,
-)
+from xetl.ops.calling.repeated import Arguments, NativeFunction, Recording, remember
 from xetl.records import record
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.shortcuts import Shortcuts
 from xetl.runtime.tensors import note_written
 
 P = ParamSpec("P")
-
-
-@record()
-class _Plan:
-    """The launches for calls of one kind, and the indices of the arrays each takes."""
-
-    results: tuple[Operand, ...]
-    temporary: tuple[Operand, ...]
-    steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]]
-    recorder: Recorder = field(default_factory=Recorder)
 
 
 class Outer(NamedTuple):
@@ -143,7 +118,7 @@ class Function:
         self.needed = sum(each is missing for each in self.defaults)
         self._rest = [(*self.defaults[n:], None) for n in range(len(kinds) + 1)]
         self.arrays_of = picker(self.arrays)
-        self.plans = Plans[_Plan]()
+        self.plans = Plans[Plan]()
         calls = Shortcuts()
         below = NativeFunction(self._computed, calls)
         public = NativeFunction(self._called, calls, self.rule, self.recorded_like)
@@ -277,14 +252,14 @@ class Function:
         outs = self.outs_of(values[-1])
         given = [values[i] for i in self.arrays]
         arrays = [
-            None if each is None else _elements(each, self.names[i])
+            None if each is None else elements_of(each, self.names[i])
             for i, each in zip(self.arrays, given)
         ]
-        places = [None if each is None else _elements(each, "out") for each in outs]
+        places = [None if each is None else elements_of(each, "out") for each in outs]
         options = [values[i] for i in self.options]
         shapes = [getattr(each, "shape", None) == () for each in (*given, *outs)]
         key = (*map(kind, arrays), *map(kind, places), *shapes, *options)
-        plan = self.plans.find(key, lambda: self._plan(values, arrays, places))
+        plan = self.plans.find(key, lambda: plan_for(self, values, arrays, places))
         made = [
             new_result(given[0], spec.shape, spec.dtype, spec.order)
             if out is None
@@ -300,7 +275,7 @@ class Function:
 
     def _launch(
         self,
-        plan: _Plan,
+        plan: Plan,
         values: Sequence[Any],
         call: Arguments,
         arrays: Sequence[Numbers | None],
@@ -310,7 +285,7 @@ class Function:
     ) -> None:
         like = values[self.arrays[0]]
         results = [
-            _elements(m, "out") if p is None else p for m, p in zip(made, places)
+            elements_of(m, "out") if p is None else p for m, p in zip(made, places)
         ]
         temporary = [
             as_numpy(new_result(like, spec.shape, spec.dtype, spec.order), "out")
@@ -344,67 +319,6 @@ class Function:
             problem = f"`out` is no sequence of {self.results} arrays"
             raise wrong_shape(self.shown, problem, "pass one array for each result")
         return outs
-
-    def _plan(
-        self,
-        values: Sequence[Any],
-        arrays: Sequence[Numbers | None],
-        places: Sequence[Numbers | None],
-    ) -> _Plan:
-        inputs: list[Operand | None] = []
-        filled = list(values[:-1])
-        for i, array in zip(self.arrays, arrays):
-            filled[i] = None if array is None else self._operand(i, values[i], array)
-            inputs.append(filled[i])
-        if inputs and inputs[0] is None and self.arrays[0] < self.needed:
-            problem = f"`{self.array_names[0]}` is None, but must be an array"
-            raise LaunchError(problem, code="X0805", help="pass an array")
-        copies = as_rows(filled, self.arrays) if self.by_rows else []
-        call = self.rule(*filled)
-        results = [
-            self._place(spec, place, out)
-            for spec, place, out in zip(call.results, places, self.outs_of(values[-1]))
-        ]
-        if results and all(0 in spec.shape for spec in results):
-            return _Plan(call.results, (), [])
-        memory = [*inputs, *results]
-        count = len(memory)
-        steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]] = []
-        for step in [*copies, *steps_of(call, results)]:
-            where = tuple(_position(each, memory) for each in step.operands)
-            steps.append((step.launch, where, step.numbers))
-        return _Plan(call.results, tuple(cast("list[Operand]", memory[count:])), steps)
-
-    def _operand(self, i: int, given: Any, array: Numbers) -> Operand:
-        name, shape = self.names[i], _shape_of(given, array)
-        order = order_of(array.shape, array.strides)
-        return Operand(name, shape, dtype_of(array, name), array, order=order)
-
-    def _place(self, spec: Operand, place: Numbers | None, out: Any) -> Operand:
-        """Return the operand of a result for the steps.
-
-        Raises:
-            LaunchError: the ``out`` that the user gave does not fit.
-        """
-        if place is None:
-            empty = new_array(spec.shape or (1,), spec.dtype.numpy, spec.order)
-            return Operand(spec.name, spec.shape, spec.dtype, empty, True, spec.order)
-        shape = _shape_of(out, place)
-        if shape != spec.shape:
-            problem = f"`out` is {shape}, but the result is {spec.shape}"
-            raise wrong_shape(self.shown, problem, "pass an array of that shape")
-        dtype = dtype_of(place, "out")
-        if dtype != spec.dtype and not (dtype in SUMS and spec.dtype in SUMS):
-            allowed = ", ".join(map(str, SUMS if spec.dtype in SUMS else [spec.dtype]))
-            problem = f"`{self.shown}` cannot give its result as {dtype}"
-            raise LaunchError(problem, "X0828", f"the dtypes of `out` are {allowed}")
-        order = order_of(place.shape, place.strides)
-        return Operand("out", spec.shape, dtype, place, order=order)
-
-
-def _shape_of(given: Any, array: Numbers) -> tuple[int, ...]:
-    """Return the shape of an argument; () if it is an array of rank 0."""
-    return tuple(given.shape) if hasattr(given, "shape") else array.shape
 
 
 def function(
@@ -479,22 +393,3 @@ def _find_tracing() -> Any:
 
 
 is_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
-
-
-def _elements(given: Any, name: str) -> Numbers:
-    """Return the elements of an array as a NumPy array, of rank 1 at least."""
-    with suppress(Exception):  # if it is no array: `as_numpy` refuses it
-        if given.shape == ():
-            given = given.reshape(1)
-    return as_numpy(given, name)
-
-
-def _position(operand: Operand | None, known: list[Operand | None]) -> int | None:
-    """Return the index of an operand in ``known``; append it if it is not there."""
-    if operand is None:
-        return None
-    for i, each in enumerate(known):
-        if each is operand:
-            return i
-    known.append(operand)
-    return len(known) - 1
