@@ -339,7 +339,7 @@ def test_gradient_of_one_channel_a_group(
 def test_pixels_with_strides_are_not_gathered(dtype: Any, side: int) -> None:
     shapes = (4, side, side), (4, 1, 1, 9), (4, side // 2, side // 2)
     x, taps, out = (array_of(temporary(shape, dtype)) for shape in shapes)
-    how = (2, 2), (1, 1), (3, 3), (1, 1), False, False, f32, 7, 3, 1, 7, 16, 32
+    how = ((3, 3), (2, 2), (1, 1)), (1, 1), False, False, f32, 7, 3, 1, 7, 16, 32
     text = kernels.direct.ir("loops", x, taps, None, out, 1, 1, *how)
     assert "vector.shuffle" in text
     assert "vector.gather" not in text
@@ -348,7 +348,8 @@ def test_pixels_with_strides_are_not_gathered(dtype: Any, side: int) -> None:
 def test_weights_are_read_without_tests() -> None:
     shapes = (64, 14, 14), (4, 1, 16, 144), (64, 14, 14)
     x, taps, out = (array_of(temporary(shape, f32)) for shape in shapes)
-    how = (1, 1), (1, 1), (3, 3), (16, 16), False, False, f32, 14, 3, 8, 2, 16, 32
+    stencil = (3, 3), (1, 1), (1, 1)
+    how = stencil, (16, 16), False, False, f32, 14, 3, 8, 2, 16, 32
     text = kernels.direct.ir("loops", x, taps, None, out, 1, 1, *how)
     assert text.count("memref.load") >= 8 * 3
     assert "-> (f32)" not in text  # an `scf.if` that loads a number

@@ -262,7 +262,7 @@ def test_sums_behind_a_barrier_have_the_registers_of_the_copy_before_it() -> Non
     """Places of each second element would stay in registers, and the sums in memory."""
     x, weight = np.zeros((3, 64, 64), BF16), np.zeros((1, 1, 32, 27), BF16)
     out = np.zeros((32, 32, 32), BF16)
-    how = 1, 1, (2, 2), (1, 1), (3, 3), (3, 32), False, False
+    how = 1, 1, ((3, 3), (2, 2), (1, 1)), (3, 32), False, False
     tile = f32, 8, 3, 4, 1, 64, 80
     text = direct.ir("asm", x, weight, None, out, *how, *tile, target="avx512")
     lines = text.splitlines()

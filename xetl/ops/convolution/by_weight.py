@@ -189,9 +189,8 @@ def _directly(
     shape = programs, outer, inner * size_of(g.taps)
     if programs > 1:
         found = temporary(shape, acc)
-    how = g.stride, g.dilation, g.taps, channels, acc
     views: list[View] = [each_image, itself, lambda a: a.reshape(shape)]
-    constants = *g.first, *how, *tile
+    constants = *g.first, g.stencil, channels, acc, *tile
     launch = Launch(direct_by_weight, views, (), (blocks, programs, 1), constants)
     steps = [Step(launch, (x, grad, found))]
     return steps if found is made else [*steps, *add_all(found, made, 1.0, 0)]

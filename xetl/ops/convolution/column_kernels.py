@@ -8,12 +8,10 @@ from xetl.xetile import Array, cdiv, constexpr
 
 
 @xetile.function
-def place_of(
-    tap: int, above: int, before: int, DILATION: constexpr, TAPS: constexpr
-) -> tuple[int, int]:
+def place_of(tap: int, above: int, before: int, STENCIL: constexpr) -> tuple[int, int]:
     """Return the rows and columns from a pixel to the pixel that a tap reads."""
-    i, j = tap // TAPS[1], tap % TAPS[1]
-    return i * DILATION[0] - above, j * DILATION[1] - before
+    (_, kw), _, dilation = STENCIL
+    return tap // kw * dilation[0] - above, tap % kw * dilation[1] - before
 
 
 @xetile.kernel
@@ -24,8 +22,7 @@ def columns(
     width: int,
     above: int,
     before: int,
-    DILATION: constexpr,
-    TAPS: constexpr,
+    STENCIL: constexpr,
     PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
@@ -41,14 +38,13 @@ def columns(
         width: columns of the input and of the result.
         above: rows of zeros above the input.
         before: columns of zeros before the input.
-        DILATION: rows and columns between two taps.
-        TAPS: rows and columns of the kernel of the convolution.
+        STENCIL: taps, stride and dilation, each of rows and of columns.
         PART: channels of a program.
         WIDTH: pixels of a program.
     """
     first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
-    down, right = place_of(tap, above, before, DILATION, TAPS)
+    down, right = place_of(tap, above, before, STENCIL)
     pixel = first + xetile.arange(WIDTH)
     i, j = pixel // width + down, pixel % width + right
     inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
@@ -65,9 +61,7 @@ def columns_by_rows(
     width: int,
     above: int,
     before: int,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    TAPS: constexpr,
+    STENCIL: constexpr,
     PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
@@ -75,17 +69,17 @@ def columns_by_rows(
 
     Args:
         out: (channels, taps, images, rows of the result, columns).
-        STRIDES: rows and columns between two windows.
         WIDTH: columns of a program.
     """
     first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
-    down, right = place_of(tap, above, before, DILATION, TAPS)
-    j = xetile.arange(WIDTH) * STRIDES[1] + (first * STRIDES[1] + right)
+    down, right = place_of(tap, above, before, STENCIL)
+    _, (below, across), _ = STENCIL
+    j = xetile.arange(WIDTH) * across + (first * across + right)
     seen = (j >= 0) & (j < width)
     for each in range(c * PART, min((c + 1) * PART, x.shape[1])):
         for row in range(out.shape[3]):
-            i = row * STRIDES[0] + down
+            i = row * below + down
             v = x[image, each][i * width + j]
             v = xetile.where(seen & (i >= 0) & (i < height), v, 0.0)
             put(v[None, :], out[each, tap, image], [row, first])
@@ -100,9 +94,7 @@ def sums_of_taps(
     above: int,
     before: int,
     columns: int,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    TAPS: constexpr,
+    STENCIL: constexpr,
     PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
@@ -113,21 +105,21 @@ def sums_of_taps(
         out: (images, channels, pixels), in rows of ``columns`` pixels.
         height: rows of the result.
         width: columns of the result.
-        STRIDES: rows and columns between two windows.
         PART: pixels of a program.
         WIDTH: channels of a program.
     """
     c, first = xetile.program_id(0) * WIDTH, xetile.program_id(1) * PART
-    image, count = xetile.program_id(2), TAPS[0] * TAPS[1]
+    image, ((kh, kw), stride, _) = xetile.program_id(2), STENCIL
+    count = kh * kw
     channel = (c + xetile.arange(WIDTH)) * count
     sums = xetile.slm((PART, WIDTH), found.dtype)
     for n in range(PART):
         acc = xetile.zeros((WIDTH,), found.dtype)
         for tap in xetile.static_range(count):
-            down, right = place_of(tap, above, before, DILATION, TAPS)
+            down, right = place_of(tap, above, before, STENCIL)
             i, j = (first + n) // columns - down, (first + n) % columns - right
-            row, column = i // STRIDES[0], j // STRIDES[1]
-            meets = row * STRIDES[0] == i and column * STRIDES[1] == j
+            row, column = i // stride[0], j // stride[1]
+            meets = row * stride[0] == i and column * stride[1] == j
             inside = row >= 0 and row < height and column >= 0 and column < width
             if meets and inside:
                 acc = acc + found[image, row * width + column][channel + tap]
@@ -145,14 +137,13 @@ def sums_of_windows(
     width: int,
     above: int,
     before: int,
-    STRIDES: constexpr,
-    TAPS: constexpr,
+    STENCIL: constexpr,
     PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """`sums_of_taps` with pixels in lanes; neighbouring taps read neighbouring pixels.
 
-    A pixel meets every ``STRIDES``-th tap: as many as there are windows that have it.
+    A pixel meets every ``stride``-th tap: as many as there are windows that have it.
 
     Args:
         found: (images, channels, taps * pixels of the result).
@@ -162,7 +153,7 @@ def sums_of_windows(
     """
     first, top = xetile.program_id(0) * WIDTH, xetile.program_id(1) * PART
     image, c = xetile.program_id(2) % out.shape[0], xetile.program_id(2) // out.shape[0]
-    (down, across), (kh, kw) = STRIDES, TAPS
+    (kh, kw), (down, across), _ = STENCIL
     at = xetile.arange(WIDTH) + (first + before)
     for row in range(top, min(top + PART, out.shape[2])):
         acc = xetile.zeros((WIDTH,), found.dtype)

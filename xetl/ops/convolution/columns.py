@@ -100,7 +100,7 @@ def input_by_columns(
     steps.append(multiply(left.turned(), Seen(weight, _flat), to))
     tile = _PART, min(_CHANNELS, width_of(channels))
     grid = cdiv(channels, tile[1]), cdiv(height * width, tile[0]), images
-    numbers = (*g.result, *g.first, width, g.stride, g.dilation, g.taps, *tile)
+    numbers = (*g.result, *g.first, width, g.stencil, *tile)
     launch = Launch(sums_of_taps, (itself, flat), (), grid, numbers)
     return [*steps, Step(launch, (found, made))]
 
@@ -120,7 +120,7 @@ def input_by_windows(
     step = multiply(Seen(weight, _flat).turned(), right, to)
     tile = min(_PART, height), min(_PIXELS, width_of(width))
     grid = cdiv(width, tile[1]), cdiv(height, tile[0]), images * channels
-    numbers = (*g.result, *g.first, g.stride, g.taps, *tile)
+    numbers = (*g.result, *g.first, g.stencil, *tile)
     launch = Launch(sums_of_windows, (itself, itself), (), grid, numbers)
     return [step, Step(launch, (found, made))]
 
@@ -152,12 +152,12 @@ def _copy(x: Operand, found: Operand, g: Geometry, to: View) -> Step:
     extent = pixels if is_alike else g.result[1]
     tile = _CHANNELS, min(_PIXELS, width_of(extent))
     grid = cdiv(extent, tile[1]), taps, images * cdiv(channels, tile[0])
-    numbers, how = (height, width, *g.first), (g.dilation, g.taps, *tile)
+    numbers = height, width, *g.first, g.stencil, *tile
     seen = _as((images, channels, -1))
-    launch = Launch(columns_by_rows, (seen, to), (), grid, (*numbers, g.stride, *how))
+    launch = Launch(columns_by_rows, (seen, to), (), grid, numbers)
     if is_alike:
         flat: View = lambda a: to(a).reshape(channels, taps, images, pixels)
-        launch = Launch(columns, (seen, flat), (), grid, (*numbers, *how))
+        launch = Launch(columns, (seen, flat), (), grid, numbers)
     return Step(launch, (x, found))
 
 

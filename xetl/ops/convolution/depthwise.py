@@ -72,9 +72,7 @@ def depthwise(
     out: Array,
     above: int,
     before: int,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    TAPS: constexpr,
+    STENCIL: constexpr,
     IS_BY_INPUT: constexpr,
     ACC: constexpr,
     PART: constexpr,
@@ -96,8 +94,9 @@ def depthwise(
         BLOCK: channels of a program.
     """
     c, first = xetile.program_id(0) * BLOCK, xetile.program_id(1) * PART
-    image, (down, across), count = xetile.program_id(2), STRIDES, TAPS[0] * TAPS[1]
-    rows = (PART - 1) * down + (TAPS[0] - 1) * DILATION[0] + 1
+    (kh, kw), (down, across), dilation = STENCIL
+    image, count = xetile.program_id(2), kh * kw
+    rows = (PART - 1) * down + (kh - 1) * dilation[0] + 1
     pixels = xetile.slm(((rows * across + 2) * COLUMNS, BLOCK), ACC)
     taps = xetile.slm((count, BLOCK), ACC)
     put(take(weight, [c, 0], (BLOCK, count), ACC).T, taps, [0, 0])
@@ -108,10 +107,10 @@ def depthwise(
         xetile.barrier()
         for i in range(PART):
             acc = xetile.zeros((WIDTH, BLOCK), ACC)
-            for ki in range(TAPS[0]):
-                row = (i * down + ki * DILATION[0]) * across
-                for kj in xetile.static_range(TAPS[1]):
-                    column, k = kj * DILATION[1], ki * TAPS[1] + kj
+            for ki in range(kh):
+                row = (i * down + ki * dilation[0]) * across
+                for kj in xetile.static_range(kw):
+                    column, k = kj * dilation[1], ki * kw + kj
                     at = (row + column % across) * COLUMNS + column // across
                     if IS_BY_INPUT:
                         k = count - 1 - k
@@ -129,9 +128,7 @@ def depthwise_sums(
     out: Array,
     above: int,
     before: int,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    TAPS: constexpr,
+    STENCIL: constexpr,
     ACC: constexpr,
     PART: constexpr,
     WIDTH: constexpr,
@@ -144,8 +141,8 @@ def depthwise_sums(
     program has BLOCK channels of an image. Else as for `depthwise`.
     """
     c, image = xetile.program_id(0) * BLOCK, xetile.program_id(1)
-    down, across, count = STRIDES[0], STRIDES[1], TAPS[0] * TAPS[1]
-    rows = (PART - 1) * down + (TAPS[0] - 1) * DILATION[0] + 1
+    (kh, kw), (down, across), dilation = STENCIL
+    count, rows = kh * kw, (PART - 1) * down + (kh - 1) * dilation[0] + 1
     pixels = xetile.slm(((rows * across + 2) * COLUMNS, BLOCK), ACC)
     copied = xetile.slm(((PART + 1) * WIDTH, BLOCK), ACC)
     sums = xetile.slm((count, BLOCK), ACC)
@@ -157,21 +154,21 @@ def depthwise_sums(
             copy_pixels(x[image], pixels, top, left, c, rows, across, COLUMNS, BLOCK)
             copy_pixels(grad[image], copied, first, n, c, PART, 1, WIDTH, BLOCK)
             xetile.barrier()
-            for ki in range(TAPS[0]):
-                accs = (xetile.zeros((1, BLOCK), ACC),) * TAPS[1]
+            for ki in range(kh):
+                accs = (xetile.zeros((1, BLOCK), ACC),) * kw
                 for i in range(min(PART, grad.shape[1] - first)):
-                    row = (i * down + ki * DILATION[0]) * across
+                    row = (i * down + ki * dilation[0]) * across
                     for j in range(min(WIDTH, grad.shape[2] - n)):
                         found = ()
                         other = take(copied, [i * WIDTH + j, 0], (1, BLOCK), ACC)
-                        for kj in xetile.static_range(TAPS[1]):
-                            column = kj * DILATION[1]
+                        for kj in xetile.static_range(kw):
+                            column = kj * dilation[1]
                             at = (row + column % across) * COLUMNS + column // across
                             v = take(pixels, [at + j, 0], (1, BLOCK), ACC)
                             found = (*found, accs[kj] + v * other)
                         accs = found
-                for kj in xetile.static_range(TAPS[1]):
-                    k = ki * TAPS[1] + kj
+                for kj in xetile.static_range(kw):
+                    k = ki * kw + kj
                     put(take(sums, [k, 0], (1, BLOCK), ACC) + accs[kj], sums, [k, 0])
     xetile.barrier()
     put(take(sums, [0, 0], (count, BLOCK), ACC).T, out[image], [c, 0])
@@ -230,7 +227,7 @@ def by_channels(
 
     part, *_, block = tile
     grid = (cdiv(x.shape[1], block), cdiv(g.result[0], part), x.shape[0])
-    how = g.stride, g.dilation, g.taps, is_by_input, sums_of(x.dtype)
+    how = g.stencil, is_by_input, sums_of(x.dtype)
     views = by_pixels, taps, None, to_pixels
     launch = Launch(depthwise, views, (), grid, (*g.first, *how, *tile))
     return [*steps, Step(launch, (x, weight, bias, made))]
@@ -248,7 +245,7 @@ def weight_by_channels(
     assert tile is not None
     (images, channels), taps, block = x.shape[:2], size_of(g.taps), tile[-1]
     found = temporary((images, channels, taps), acc)
-    views, how = (by_pixels, by_pixels, itself), (g.stride, g.dilation, g.taps, acc)
-    grid = (cdiv(channels, block), images, 1)
-    launch = Launch(depthwise_sums, views, (), grid, (*g.first, *how, *tile))
+    views, grid = (by_pixels, by_pixels, itself), (cdiv(channels, block), images, 1)
+    constants = *g.first, g.stencil, acc, *tile
+    launch = Launch(depthwise_sums, views, (), grid, constants)
     return [Step(launch, (x, grad, found)), *add_all(found, made, 1.0, 0)]

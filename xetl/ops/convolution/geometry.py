@@ -48,6 +48,11 @@ class Geometry:
     where: Slices = ALL
 
     @property
+    def stencil(self) -> tuple[Pair, Pair, Pair]:
+        """What kernels know at compile time about the pixels that a window reads."""
+        return self.taps, self.stride, self.dilation
+
+    @property
     def padded(self) -> Pair:
         """Rows and columns of the padded input that windows read."""
         spans = zip(self.result, self.stride, self.dilation, self.taps)

@@ -175,9 +175,7 @@ def direct(
     out: Array,
     above: int,
     before: int,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    TAPS: constexpr,
+    STENCIL: constexpr,
     CHANNELS: constexpr,
     IS_BY_INPUT: constexpr,
     IS_APART: constexpr,
@@ -201,16 +199,14 @@ def direct(
         out: (images * groups * CHANNELS[1], rows, columns).
         above: rows of zeros above the input.
         before: columns of zeros before the input.
-        STRIDES: rows and columns between two windows.
-        DILATION: rows and columns between two taps.
-        TAPS: rows and columns of the kernel.
+        STENCIL: taps, stride and dilation, each of rows and of columns.
         CHANNELS: channels of a group, of the input and of the result.
         IS_BY_INPUT: whether it is a gradient of the input: the taps are in reverse.
         IS_APART: see `copy_planes`.
         ACC: the dtype of the sums.
         PART: rows of the result of a program.
-        UNROLLED: rows of the kernel in an unrolled loop, a divisor of TAPS[0]: rows of
-            a plane that several of them read are loaded once.
+        UNROLLED: rows of the kernel in an unrolled loop, a divisor of all its rows:
+            rows of a plane that several of them read are loaded once.
         SUMS: channels of the result that are summed at once, a divisor of CHANNELS[1].
         ROWS: rows of a tile, a divisor of PART.
         WIDTH: columns of a tile.
@@ -218,12 +214,11 @@ def direct(
     """
     first, image = xetile.program_id(0) * PART, xetile.program_id(1)
     g = image % weight.shape[0]
-    inner, outer = CHANNELS[0], CHANNELS[1]
-    down, across = STRIDES[0], STRIDES[1]
-    rows = PART + (TAPS[0] - 1) * DILATION[0] // down
-    height, parts = down * across * rows, TAPS[0] * TAPS[1] // UNROLLED
+    (kh, kw), (down, across), dilation = STENCIL
+    (inner, outer), count = CHANNELS, kh * kw
+    rows = PART + (kh - 1) * dilation[0] // down
+    height, parts = down * across * rows, count // UNROLLED
     planes = xetile.slm((inner * height, COLUMNS), ACC)
-    count = TAPS[0] * TAPS[1]
     taps = xetile.slm((outer, inner * count), ACC)
     copy_taps(weight[g], taps, count if IS_BY_INPUT else inner * count)
     for j in range(0, out.shape[2], WIDTH):
@@ -231,23 +226,23 @@ def direct(
         xetile.barrier()
         for c in range(inner):
             one, at = image * inner + c, c * height
-            copy_planes(x[one], planes, at, top, left, rows, STRIDES, IS_APART)
+            copy_planes(x[one], planes, at, top, left, rows, (down, across), IS_APART)
         xetile.barrier()
         for tile in range(PART // ROWS * (outer // SUMS)):
             i, o = tile // (outer // SUMS) * ROWS, tile % (outer // SUMS) * SUMS
             accs = (xetile.zeros((ROWS, WIDTH), ACC),) * SUMS
             for part in range(inner * parts):
                 c, tap = part // parts, part % parts
-                kj = tap // (TAPS[0] // UNROLLED)
-                column = kj * DILATION[1]
+                kj = tap // (kh // UNROLLED)
+                column = kj * dilation[1]
                 plane = c * down * across + column % across
                 for each in xetile.static_range(UNROLLED):
-                    ki = tap % (TAPS[0] // UNROLLED) * UNROLLED + each
-                    row = ki * DILATION[0]
+                    ki = tap % (kh // UNROLLED) * UNROLLED + each
+                    row = ki * dilation[0]
                     at = (plane + row % down * across) * rows + i + row // down
                     place = [at, column // across]
                     v = xetile.load_tile(xetile.init_tile(planes, place, (ROWS, WIDTH)))
-                    k = ki * TAPS[1] + kj
+                    k = ki * kw + kj
                     if IS_BY_INPUT:
                         k = count - 1 - k
                     found = ()

@@ -447,7 +447,7 @@ def _directly(
     unrolled = divisors(g.taps[0], 8)[-1]
     rows, sums = tile_of(x, g, outer)
     tile = (sums_of(x.dtype), part, unrolled, sums, rows, *widths_of(x, g))
-    how = g.stride, g.dilation, g.taps, channels, is_by_input, is_apart
+    how = g.stencil, channels, is_by_input, is_apart
     views = (each_image, each_group, None, to_image)
     grid = (cdiv(height, part), images, 1)
     launch = Launch(direct, views, (), grid, (*g.first, *how, *tile))

@@ -9,26 +9,19 @@ from xetl.xetile import Array, Vector, cdiv, constexpr
 
 
 @xetile.function
-def place_of_term(
-    term: int,
-    TAPS: constexpr,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    ROWS: constexpr,
-) -> tuple[int, int]:
+def place_of_term(term: int, STENCIL: constexpr, ROWS: constexpr) -> tuple[int, int]:
     """Return the row and column of planes that a tap of a channel reads first.
 
     Args:
         term: the number of the tap among those of all channels.
-        TAPS: rows and columns of the kernel.
-        STRIDES: rows and columns between two windows.
-        DILATION: rows and columns between two taps.
+        STENCIL: see `direct`.
         ROWS: rows of a plane; see `copy_planes`.
     """
-    c, tap = term // (TAPS[0] * TAPS[1]), term % (TAPS[0] * TAPS[1])
-    row, column = tap // TAPS[1] * DILATION[0], tap % TAPS[1] * DILATION[1]
-    plane = (c * STRIDES[0] + row % STRIDES[0]) * STRIDES[1] + column % STRIDES[1]
-    return plane * ROWS + row // STRIDES[0], column // STRIDES[1]
+    (kh, kw), (down, across), dilation = STENCIL
+    c, tap = term // (kh * kw), term % (kh * kw)
+    row, column = tap // kw * dilation[0], tap % kw * dilation[1]
+    plane = (c * down + row % down) * across + column % across
+    return plane * ROWS + row // down, column // across
 
 
 @xetile.function
@@ -70,9 +63,7 @@ def direct_by_weight(
     out: Array,
     above: int,
     before: int,
-    STRIDES: constexpr,
-    DILATION: constexpr,
-    TAPS: constexpr,
+    STENCIL: constexpr,
     CHANNELS: constexpr,
     ACC: constexpr,
     PART: constexpr,
@@ -100,10 +91,10 @@ def direct_by_weight(
         SUMS: a divisor of BLOCK.
         TILE: columns that are summed at once, a divisor of WIDTH.
     """
-    o, down, across = xetile.program_id(0) * BLOCK, STRIDES[0], STRIDES[1]
-    inner, count = CHANNELS[0], TAPS[0] * TAPS[1]
-    groups, terms = out.shape[1] // CHANNELS[1], inner * count
-    rows = PART + (TAPS[0] - 1) * DILATION[0] // down
+    o, inner = xetile.program_id(0) * BLOCK, CHANNELS[0]
+    (kh, kw), (down, across), dilation = STENCIL
+    groups, terms = out.shape[1] // CHANNELS[1], inner * kh * kw
+    rows = PART + (kh - 1) * dilation[0] // down
     height = down * across * rows
     planes = xetile.slm((inner * height, COLUMNS), ACC)
     copied = xetile.slm((SUMS * PART, WIDTH), ACC)
@@ -121,7 +112,9 @@ def direct_by_weight(
         xetile.barrier()
         for c in range(inner):
             one = (image * groups + o // CHANNELS[1]) * inner + c
-            copy_planes(x[one], planes, c * height, top, left, rows, STRIDES, False)
+            copy_planes(
+                x[one], planes, c * height, top, left, rows, (down, across), False
+            )
         for block in range(BLOCK // SUMS):
             xetile.barrier()
             for n in range(SUMS):
@@ -131,7 +124,7 @@ def direct_by_weight(
             for k in range(0, terms, UNROLLED):
                 places: tuple[tuple[int, int], ...] = ()
                 for each in xetile.static_range(UNROLLED):
-                    at = place_of_term(k + each, TAPS, STRIDES, DILATION, rows)
+                    at = place_of_term(k + each, STENCIL, rows)
                     places = (*places, at)
                 for col in range(0, WIDTH, TILE):
                     accs = products_of_rows(
