@@ -252,3 +252,48 @@ gpu.module @m {
     gpu.return
   }
 }
+// -----
+// An argument differs in the function that is called with it.
+// CHECK: subgroups part at `scf.if` at line 7, which depends on `gpu.subgroup_id` at line 13
+gpu.module @m {
+  func.func @wait_for(%id: index, %n: index) {
+    %c = arith.cmpi eq, %id, %n : index
+    scf.if %c {
+      gpu.barrier
+    }
+    return
+  }
+  gpu.func @passes_its_number(%n: index) kernel {
+    %id = gpu.subgroup_id : index
+    func.call @wait_for(%id, %n) : (index, index) -> ()
+    gpu.return
+  }
+}
+// -----
+// Steps of different length are different numbers of steps.
+// CHECK: subgroups part at `scf.for`{{.*}}, which depends on `gpu.subgroup_id`
+gpu.module @m {
+  gpu.func @steps_differ(%n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %id = gpu.subgroup_id : index
+    %step = arith.addi %id, %c1 : index
+    scf.for %i = %c0 to %n step %step {
+      gpu.barrier
+    }
+    gpu.return
+  }
+}
+// -----
+// CHECK: subgroups part at `scf.parallel`{{.*}}, which depends on `gpu.subgroup_id`
+gpu.module @m {
+  gpu.func @in_a_parallel_loop(%n: index) kernel {
+    %c1 = arith.constant 1 : index
+    %id = gpu.subgroup_id : index
+    scf.parallel (%i) = (%id) to (%n) step (%c1) {
+      gpu.barrier
+      scf.reduce
+    }
+    gpu.return
+  }
+}
