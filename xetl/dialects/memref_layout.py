@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineDimExpr
@@ -67,11 +64,6 @@ def strides_of(type_: builtin.MemRefType[Attribute]) -> list[int | None] | None:
             None if step is None or extent == builtin.DYNAMIC_INDEX else step * extent
         )
     return strides
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides, in elements, of a contiguous array in row-major order."""
-    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def has_static_layout(type_: builtin.MemRefType[Attribute]) -> bool:

@@ -11,7 +11,7 @@ import mmap
 from typing import Any
 
 from xetl.errors import a_kind
-from xetl.runtime.usm import row_major
+from xetl.language.strides import row_major
 
 CPU = 1
 _READONLY, _COPIED = 1, 2

@@ -9,14 +9,13 @@ memory, too, but have another interface.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from xetl.backend import ArrayView, DeviceMemory
 from xetl.errors import LaunchError
+from xetl.language.strides import row_major
 from xetl.prepacked import Prepacked
 
 INTERFACE = "__sycl_usm_array_interface__"
@@ -35,15 +34,6 @@ class DeviceNumbers(np.ndarray[Any, Any]):
 
     def __array_finalize__(self, obj: object) -> None:
         self.memory = getattr(obj, "memory", None)
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides, in elements, of a row-major contiguous array.
-
-    >>> row_major((2, 3, 4))
-    (12, 4, 1)
-    """
-    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def read(obj: Any) -> tuple[Any, ...]:

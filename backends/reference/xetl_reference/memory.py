@@ -17,8 +17,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import SHARED
-from xetl.dialects.memref_layout import memory_space_of, row_major, strides_of
+from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.errors import InternalError
+from xetl.language.strides import row_major
 from xetl_reference.combining import combine
 from xetl_reference.plan import PROGRAM, Builder, Frame, Plan, Step
 from xetl_reference.values import (

@@ -12,11 +12,12 @@ import numpy as np
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import BY_NAME, DType
+from xetl.language.strides import row_major
 from xetl.ops.calling.recycling import in_order, new_array, new_tensor
 from xetl.runtime import overlap
 from xetl.runtime.arrays import locate, of_numpy, plain_values
 from xetl.runtime.tensors import is_tensor
-from xetl.runtime.usm import DeviceNumbers, row_major
+from xetl.runtime.usm import DeviceNumbers
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
 

@@ -32,7 +32,6 @@ from xetl.transforms.legalize_text.products import (
     ROWS,
     SUMS,
     Matrix,
-    converted,
     loops,
     part,
     rows_of_pairs,
@@ -97,7 +96,7 @@ def multiply(b: Builder, product: Batch) -> None:
     build, at = loops(b, to.sizes, shape)
     place = to.tile(build, at, shape)
     if product.adds:
-        start = converted(build, build.insert(LoadTileOp(place)), sums)
+        start = build.widened(build.insert(LoadTileOp(place)), sums)
     else:
         start = build.constant(0, VectorType(sums, shape))
     loop = build.for_loop(0, product.count, 1, [start])
@@ -105,7 +104,7 @@ def multiply(b: Builder, product: Batch) -> None:
     number, total = loop.body.block.args
     left, right = _blocks(inner, product, number, at, shape)
     inner.add(scf.YieldOp(inner.insert(TileMmaOp(left, right, total))))
-    build.add(StoreTileOp(converted(build, loop.results[0], to.element), place))
+    build.add(StoreTileOp(build.narrowed(loop.results[0], to.element), place))
 
 
 def _blocks(

@@ -17,10 +17,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, Indices, ints_of, memref_type, vector_type
+from xetl.dialects.base import Index, Indices, ints_of, memref_type
 from xetl.dialects.kernel_attributes import PARALLEL
 from xetl.dialects.memref_layout import has_static_layout, strides_of
-from xetl.dialects.upstream import arith, linalg, memref, scf, vector
+from xetl.dialects.upstream import linalg, memref, scf, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.rewriting import Rule, Values
 
@@ -101,15 +101,6 @@ def loops(
     return build, at
 
 
-def converted(build: Builder, value: SSAValue, element: Attribute) -> SSAValue:
-    """Convert a vector of floats to another type."""
-    type_ = vector_type(value)
-    if type_.element_type == element:
-        return value
-    cast = arith.ExtfOp if element == builtin.f32 else arith.TruncfOp
-    return build.insert(cast(value, builtin.VectorType(element, type_.get_shape())))
-
-
 def rows_of_pairs(build: Builder, source: SSAValue) -> SSAValue:
     """Return a view of (k / 2, n, 2) as the matrix (k / 2, 2 n)."""
     type_, (row, *pair) = memref_type(source), steps(source)
@@ -157,7 +148,7 @@ def _matmul(b: Builder, op: linalg.MatmulOp) -> Values:
     depth = left.tile_shape((ROWS, DEPTH))[1]
     build, (row, column) = loops(b, to.sizes, shape)
     place = to.tile(build, [row, column], shape)
-    start = converted(build, build.insert(xetile.LoadTileOp(place)), sums)
+    start = build.widened(build.insert(xetile.LoadTileOp(place)), sums)
     loop = build.for_loop(0, left.sizes[1], depth, [start])
     inner = Builder.at_end(loop.body.block, build.location)
     k, total = loop.body.block.args
@@ -165,7 +156,7 @@ def _matmul(b: Builder, op: linalg.MatmulOp) -> Values:
     other = right.tile(inner, [k, column], [depth, shape[1]])
     one, other = (inner.insert(xetile.LoadTileOp(each)) for each in (one, other))
     inner.add(scf.YieldOp(inner.insert(xetile.TileMmaOp(one, other, total))))
-    build.add(xetile.StoreTileOp(converted(build, loop.results[0], to.element), place))
+    build.add(xetile.StoreTileOp(build.narrowed(loop.results[0], to.element), place))
     return []
 
 

@@ -30,36 +30,8 @@ from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.exchange import spread
 from xetl.transforms.legalize_vectors import shapes, transfers
+from xetl.transforms.legalize_vectors.transfers import Layout, layout_of
 from xetl.transforms.rewriting import Rule, Values
-
-
-@record(frozen=True)
-class Layout:
-    """The memory layout of a memref.
-
-    Attributes:
-        memory: a memref without dimensions, which ``offset`` counts from.
-        offset: the offset of the first element, in elements.
-        sizes: the size of each dimension.
-        strides: the strides, in elements.
-    """
-
-    memory: SSAValue
-    offset: Index
-    sizes: tuple[Index, ...]
-    strides: tuple[Index, ...]
-
-
-def layout_of(b: Builder, value: SSAValue) -> Layout:
-    """Return the layout of a memref; numbers that its type states are constants."""
-    type_ = memref_type(value)
-    shape = type_.get_shape()
-    rank = len(shape)
-    memory, offset, *others = b.add(memref.ExtractStridedMetadataOp(value)).results
-    known = strides_of(type_) or [None] * rank
-    sizes = tuple(n if n >= 0 else v for n, v in zip(shape, others))
-    strides = tuple(v if n is None else n for n, v in zip(known, others[rank:]))
-    return Layout(memory, offset, sizes, strides)
 
 
 def offset_of(b: Builder, layout: Layout, indices: Sequence[Index]) -> Index:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -23,6 +23,35 @@ from xetl.records import record
 from xetl.transforms.rewriting import Values
 
 Transfer = vector.TransferReadOp | vector.TransferWriteOp
+
+
+@record(frozen=True)
+class Layout:
+    """The memory layout of a memref.
+
+    Attributes:
+        memory: a memref without dimensions, which ``offset`` counts from.
+        offset: the offset of the first element, in elements.
+        sizes: the size of each dimension.
+        strides: the strides, in elements.
+    """
+
+    memory: SSAValue
+    offset: Index
+    sizes: tuple[Index, ...]
+    strides: tuple[Index, ...]
+
+
+def layout_of(b: Builder, value: SSAValue) -> Layout:
+    """Return the layout of a memref; numbers that its type states are constants."""
+    type_ = memref_type(value)
+    shape = type_.get_shape()
+    rank = len(shape)
+    memory, offset, *others = b.add(memref.ExtractStridedMetadataOp(value)).results
+    known = strides_of(type_) or [None] * rank
+    sizes = tuple(n if n >= 0 else v for n, v in zip(shape, others))
+    strides = tuple(v if n is None else n for n, v in zip(known, others[rank:]))
+    return Layout(memory, offset, sizes, strides)
 
 
 @record(frozen=True)
@@ -155,19 +184,10 @@ def _is_plain(view: memref.SubviewOp) -> bool:
 
 
 def _tile(window: Window, build: Builder) -> SSAValue:
-    sizes, strides = _extents(window.base, build)
+    sizes: Sequence[Index] = ()
+    strides: Sequence[Index] = ()
+    if not has_static_layout(memref_type(window.base)):
+        layout = layout_of(build, window.base)
+        sizes, strides = layout.sizes, layout.strides
     op = xetile.InitTileOp(window.base, window.offsets, window.type, sizes, strides)
     return build.insert(op)
-
-
-def _extents(base: SSAValue, build: Builder) -> tuple[Sequence[Index], Sequence[Index]]:
-    """Return sizes and strides if the type of the memory does not state them."""
-    type_ = memref_type(base)
-    if has_static_layout(type_):
-        return (), ()
-    rank = type_.get_num_dims()
-    found = build.add(memref.ExtractStridedMetadataOp(base)).results[2:]
-    known = [None if n == DYNAMIC_INDEX else n for n in type_.get_shape()]
-    known += strides_of(type_) or [None] * rank
-    mixed: list[Index] = [v if n is None else n for n, v in zip(known, found)]
-    return mixed[:rank], mixed[rank:]

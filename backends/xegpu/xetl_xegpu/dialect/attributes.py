@@ -30,10 +30,10 @@ from xetl.dialects.attributes import (
     parse_int_list,
 )
 from xetl.dialects.base import check
-from xetl.dialects.memref_layout import row_major
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.upstream.xegpu import MemorySpaceAttr
 from xetl.dialects.xetile.attributes import CACHE_HINTS
+from xetl.language.strides import row_major
 
 
 @irdl_attr_definition(init=False)

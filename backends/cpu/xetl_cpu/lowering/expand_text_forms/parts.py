@@ -11,9 +11,9 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, ints_of, is_dense, is_vector, vector_type
 from xetl.dialects.literals import splat_bytes
-from xetl.dialects.memref_layout import row_major
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
+from xetl.language.strides import row_major
 from xetl.transforms.legalize_text.products import PAIR
 from xetl.transforms.legalize_vectors import shapes
 from xetl.transforms.rewriting import Rule, Values

@@ -15,10 +15,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, vector_type
-from xetl.dialects.memref_layout import row_major
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.language.strides import row_major
 from xetl.records import record
 from xetl.transforms.legalize_vectors.accesses import matrix_tile
 from xetl.transforms.legalize_vectors.shapes import as_matrix, cast, matrix_shape

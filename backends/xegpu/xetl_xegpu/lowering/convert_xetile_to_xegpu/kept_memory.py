@@ -24,9 +24,10 @@ from xetl.dialects import xetile
 from xetl.dialects.base import memref_type, operations_in, shape_of, vector_type
 from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.literals import splat_value
-from xetl.dialects.memref_layout import row_major, strides_of
+from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
+from xetl.language.strides import row_major
 
 from . import conversion, fragments
 from .rearranging import elements_of, give

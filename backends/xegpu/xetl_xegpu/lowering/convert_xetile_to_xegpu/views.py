@@ -23,9 +23,10 @@ from xetl.dialects.base import (
     memref_type,
 )
 from xetl.dialects.kernel_attributes import SHARED
-from xetl.dialects.memref_layout import memory_space_of, row_major, strides_of
+from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.upstream.elementwise import bit_width
+from xetl.language.strides import row_major
 
 from .conversion import Converter, Rule
 from .fragments import Start, View
