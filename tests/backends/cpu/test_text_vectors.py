@@ -291,6 +291,27 @@ def test_a_narrow_accumulator_is_rounded_once(dtype):
     assert np.array_equal(found, exact.astype(found.dtype))
 
 
+@pytest.mark.parametrize("columns", [1, 19])
+@pytest.mark.parametrize(
+    ("dtype", "sums"),
+    [
+        *[("i16", "i32"), ("i32", "i32"), ("i32", "i64"), ("i8", "i64")],
+        *[("i64", "i16"), ("i8", "i8"), ("f32", "f64"), ("f16", "f64"), ("f64", "f32")],
+    ],
+)
+def test_products_without_a_micro_kernel(dtype, sums, columns):
+    a, b = f"vector<3x21x{dtype}>", f"vector<21x{columns}x{dtype}>"
+    c = f"vector<3x{columns}x{sums}>"
+    signs = "{a_unsigned} " if dtype == "i8" else ""
+    body = f"%r = xetile.tile_mma %0, %1, %2 {signs}: {a}, {b}, {c} -> {c}"
+    (x, y, z), found = apply(body, [a, b, c], c)
+    if signs:
+        x = x.view("u1")
+    kind = "f8" if dtype.startswith("f") else "i8"
+    exact = x.astype(kind) @ y.astype(kind) + z.astype(kind)
+    assert np.array_equal(found, exact.astype(found.dtype))
+
+
 def test_products_of_tf32_see_ten_bits():
     text = """
     func.func @k(%a: memref<8x8xtf32>, %b: memref<8x16xtf32>, %c: memref<8x16xf32>) {

@@ -334,7 +334,6 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     xetile.TileSortOp: _sink(_later("sorting", "sort_tile")),
     xetile.AtomicRmwTileOp: _sink(_later("atomics", "atomic_rmw")),
     xetile.TileReduceOp: _sink(reduce_tile),
-    xetile.TileMmaOp: _sink(_later("plain_products", "lower_mma")),
     BrgemmTileOp: _sink(_later("matmul", "lower_brgemm")),
     vector.ExtractOp: _extract,
     vector.ShapeCastOp: _shape_cast,

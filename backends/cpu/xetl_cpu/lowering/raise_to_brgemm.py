@@ -17,9 +17,8 @@ A ``tile_mma`` outside of such a loop becomes a BRGEMM of one step, on the tiles
 loads from or on values. A loop of several products, with one accumulator each or one
 for all, becomes as many BRGEMMs; other operations of the loop stay in it.
 
-Left alone: element types without a micro-kernel, operands that are computed or may be
-written in the loop, accumulators that are used between the steps, tiles whose offset
-may be negative, padding other than 0.
+Left alone: operands that are computed or may be written in the loop, accumulators that
+are used between the steps, tiles whose offset may be negative, padding other than 0.
 
 Loop-carried sums of products leave the loop if possible. With AMX, an accumulator that
 was loaded is added after the product: ``%c = arith.addf (xsmm.brgemm ...), %z``.
@@ -206,10 +205,6 @@ def _rebuilt_start(
     return build.insert(tiles.tile_like(init, offsets=offsets))
 
 
-_ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": "i32"}
-"""Element types of A and B that have micro-kernels, and the types of their sums."""
-
-
 @dataclass(frozen=True)
 class RaiseToBrgemmPass(Pass):
     target: str = "host"
@@ -224,12 +219,7 @@ class RaiseToBrgemmPass(Pass):
             _raise_loop(loop)
         target = find_target(self.target)
         for mma in operations_in(op, xetile.TileMmaOp):
-            if _has_micro_kernel(mma):
-                _replace_single(mma, target)
-            else:
-                element = element_of(mma.a)
-                text = f"vectors of C: there is no micro-kernel for {element}"
-                remark(mma, "brgemm", text)
+            _replace_single(mma, target)
         for product in operations_in(op, BrgemmTileOp):
             if tiles.on_tiles(product, target) and _is_loaded(product.acc):
                 _add_behind(product)
@@ -253,22 +243,14 @@ def _add_behind(product: BrgemmTileOp) -> None:
     Rewriter.replace_op(product, kind(alone.result, acc, location=product.location))
 
 
-def _has_micro_kernel(mma: xetile.TileMmaOp) -> bool:
-    type_ = vector_type(mma.a)
-    accumulator = _ACCUMULATORS.get(element_name(mma.a))
-    return len(type_.get_shape()) == 2 and accumulator == element_name(mma.result)
-
-
 def _raise_loop(loop: scf.ForOp) -> None:
     """Take sums of products over all iterations out of a loop."""
     found: dict[int, Accumulation] = {}
     for mma in [o for o in loop.body.block.ops if isinstance(o, xetile.TileMmaOp)]:
-        if mma.c is None or not _has_micro_kernel(mma):
+        if mma.c is None:
             continue
         try:
             index, products = chain_of(mma, loop)
-            if not all(_has_micro_kernel(each) for each in products):
-                raise NotRaisedError("there is no micro-kernel for all that is added")
             if index not in found:
                 found[index] = accumulation_of(index, products, loop)
         except NotRaisedError as reason:

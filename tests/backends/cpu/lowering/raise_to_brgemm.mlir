@@ -139,14 +139,6 @@ func.func @bytes(%x: vector<16x32xi8>, %y: vector<32x64xi8>) -> vector<16x64xi32
   func.return %d : vector<16x64xi32>
 }
 
-// There is no micro-kernel for i16.
-// CHECK-LABEL: @other_types
-// CHECK:       xetile.tile_mma
-func.func @other_types(%x: vector<16x32xi16>, %y: vector<32x64xi16>) -> vector<16x64xi32> {
-  %d = xetile.tile_mma %x, %y : vector<16x32xi16>, vector<32x64xi16> -> vector<16x64xi32>
-  func.return %d : vector<16x64xi32>
-}
-
 // Two accumulators that share A: two products, and no loop.
 // CHECK-LABEL: @two_accumulators
 // CHECK-NOT:   scf.for

@@ -38,6 +38,7 @@ from xetl.dialects.kernel_attributes import LANES, SUBGROUPS, TEXT
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.text import cannot_run
 from xetl.dialects.upstream import arith, gpu, memref, xegpu
+from xetl.dialects.xetile import TileMmaOp
 from xetl.ir.builder import Builder, Pass
 from xetl.transforms.canonicalize.folding import integer_of
 from xetl.transforms.diagnostics import remark
@@ -125,6 +126,8 @@ def _special(op: Operation) -> str | None:
         any(extent < 0 for extent in memref_type(op.results[0]).get_shape())
     ):
         return "the memory must have a static shape"
+    if isinstance(op, TileMmaOp) and op.is_of_codes:
+        return "its operands are codes of 8-bit floats"
     return None
 
 

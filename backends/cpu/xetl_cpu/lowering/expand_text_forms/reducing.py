@@ -1,4 +1,4 @@
-"""Reductions in groups, products of batches, of 16 bits and of tf32.
+"""Reductions in groups; products of batches, of tf32, and with unusual sums.
 
 In memory and in registers a tf32 is an f32; products use 10 bits of its fraction. A
 value is rounded to tf32 by `arith.truncf`, and when a product reads it.
@@ -6,20 +6,22 @@ value is rounded to tf32 by `arith.truncf`, and when a product reads it.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    FloatTF32Type,
-    VectorType,
-    f32,
-    i32,
-)
+from xdsl.dialects.builtin import AnyFloat, FloatTF32Type, VectorType, f32, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import element_type, is_tf32, is_vector, vector_type
-from xetl.dialects.upstream import arith, gpu, vector
+from xetl.dialects.base import (
+    element_type,
+    is_tf32,
+    is_vector,
+    vector_type,
+    with_element,
+)
+from xetl.dialects.upstream import arith, gpu, scf, vector
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.xetile import TileMmaOp, TileReduceOp
+from xetl.dialects.xetile.value_ops import accumulator_type
 from xetl.ir.builder import Builder
+from xetl.transforms.exchange import spread
 from xetl.transforms.legalize_vectors.shapes import cast, reduced
 from xetl.transforms.rewriting import Rule, Values, retype, retyping
 from xetl_cpu.lowering.expand_text_forms import scratch
@@ -70,18 +72,56 @@ def _contract(w: Builder, op: vector.ContractOp) -> Values:
 
 
 def _tile_mma(w: Builder, op: TileMmaOp) -> Values | None:
-    """Compute a product with a 16-bit result in f32, and round it once."""
-    type_ = op.result.type
-    if not isinstance(type_.element_type, Float16Type | BFloat16Type):
+    """Rewrite a product whose sums have another type than those of a micro-kernel.
+
+    Floats are computed in the wider type of both, and rounded once.
+    """
+    factor, to = element_type(op.a.type), element_type(op.result.type)
+    if not isinstance(to, AnyFloat):
+        return None if (factor, to) == (i8, i32) else [_sum_of_products(w, op, to)]
+    sums = accumulator_type(factor)
+    if to == sums or not isinstance(sums, AnyFloat):
         return None
-    wide = VectorType(f32, type_.get_shape())
     operands = list(op.operands)
-    if op.c is not None:
-        operands[2] = w.insert(arith.ExtfOp(op.c, wide))
+    if to.bitwidth > sums.bitwidth:
+        sums = to
+        operands[:2] = [w.widened(each, sums) for each in operands[:2]]
+    operands[2:] = [w.widened(each, sums) for each in operands[2:]]
     total = TileMmaOp.create(
-        operands=operands, result_types=[wide], properties=dict(op.properties)
+        operands=operands,
+        result_types=[with_element(op.result.type, sums)],
+        properties=dict(op.properties),
     )
-    return [w.insert(arith.TruncfOp(w.insert(total), type_))]
+    return [w.narrowed(w.insert(total), to)]
+
+
+def _sum_of_products(w: Builder, op: TileMmaOp, to: Attribute) -> SSAValue:
+    """Add products of a column of a and a row of b, modulo the width of the result."""
+    shape, depth = op.result.type.get_shape(), vector_type(op.b).get_shape()[0]
+    flags = (op.a_unsigned, op.b_unsigned)
+    factors = [_as_integers(w, *each, to) for each in zip((op.a, op.b), flags)]
+    a, b = (scratch.spill(w, each) for each in factors)
+    start = w.constant(0, op.result.type) if op.c is None else op.c
+    loop = w.for_loop(0, depth, 1, [start])
+    k, total = loop.body.block.args
+    inner = Builder.at_end(loop.body.block, op.location)
+    column = scratch.read(inner, Place(a, k, (depth, 1)), (shape[0], 1))
+    row = Place(b, inner.times(k, shape[1]), (shape[1], 1))
+    sides = (column, scratch.read(inner, row, (1, shape[1])))
+    product = inner.insert(arith.MuliOp(*(spread(inner, x, shape) for x in sides)))
+    inner.add(scf.YieldOp(inner.insert(arith.AddiOp(total, product))))
+    return loop.results[0]
+
+
+def _as_integers(
+    w: Builder, value: SSAValue, unsigned: Attribute | None, to: Attribute
+) -> SSAValue:
+    """Extend or truncate integers."""
+    type_, old = with_element(value.type, to), bit_width(element_type(value.type))
+    if type_ == value.type:
+        return value
+    extend = arith.ExtsiOp if unsigned is None else arith.ExtuiOp
+    return w.insert((extend if old < bit_width(to) else arith.TrunciOp)(value, type_))
 
 
 RULES: dict[type[Operation], Rule] = {

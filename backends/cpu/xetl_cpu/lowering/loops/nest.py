@@ -117,12 +117,6 @@ class Nest:
         """Return the builder behind the finished inner loop, in the outer one."""
         return Builder.after(self.guard or self.loop)
 
-    def close(self, *values: SSAValue) -> Sequence[SSAValue]:
-        """End both loops; return the results of the inner one."""
-        self.end_inner(values)
-        self.end_outer()
-        return self.loop.results
-
     def end_outer(self) -> None:
         """End the outer loop, if there is one."""
         if self.outer_loop is not None:

@@ -1,7 +1,6 @@
 """Products without packed operands.
 
-Element types without a micro-kernel are multiplied by plain loops. Products of few rows
-read B in place, if strides and types allow it.
+Products of few rows read B in place, if strides and types allow it.
 """
 
 from __future__ import annotations
@@ -10,15 +9,10 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from xetl.dialects.base import Index, vector_type
-from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.dialects.xetile import TileMmaOp
+from xetl.dialects.upstream import arith, vector
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp, element_attribute
-from xetl_cpu.lowering.loops.evaluator import Evaluator
-from xetl_cpu.lowering.loops.materialization import materialize
-from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest, splat
-from xetl_cpu.lowering.loops.state import Buffer, Factor, State, element_of, shape_of
-from xetl_cpu.lowering.loops.stores import write
+from xetl_cpu.lowering.loops.state import Buffer, Factor, State
 from xetl_cpu.microkernels.blocking import LOW_BYTES, Blocking
 
 _DOTS = 8
@@ -27,68 +21,7 @@ of fewer steps, the sums of lanes cost more than packing does. [measured] Zen 4,
 x 20 x 200: 6.2 us, then 2.7; 12 would lose 10 % for 16 x 128 x 8192."""
 
 
-def lower_mma(state: State, op: TileMmaOp) -> None:
-    """Multiply types without a micro-kernel: rows of C are sums of rows of B."""
-    m, n = shape_of(op.result)
-    a, b = (materialize(state, value, op) for value in (op.a, op.b))
-    element = element_of(op.result)
-    result = state.allocate((m, n), element)
-    write(state, op.c if op.c is not None else zeros(state, op), result, op)
-    depth = shape_of(op.a)[1]
-    _accumulate(state, op, a, b, result, depth)
-    state.buffers[op.result] = result
-
-
-def _accumulate(
-    state: State, op: TileMmaOp, a: Buffer, b: Buffer, c: Buffer, depth: int
-) -> None:
-    """Compute C[i, :] += A[i, k] * B[k, :] for each i, k.
-
-    A single column is processed one element at a time, because its rows have no room
-    for a vector.
-    """
-    m, n = c.shape
-    lanes = 1 if c.is_column else state.lanes
-    rows = Builder.before(op).for_loop(0, m, 1)
-    end = scf.YieldOp()
-    rows.body.block.add_op(end)
-    row = rows.body.block.args[0]
-    nest = open_nest(end, depth, n, lanes)
-    nest.levels[row] = 0
-    ev, build = Evaluator(state, nest), nest.places[2]
-    at = At(row, nest.inner, COLUMNS, lanes)
-    left = _widened(ev, op.a, a, At(row, nest.outer, COLUMNS, 1), op, "a_unsigned")
-    left = splat(nest.at(nest.outer), left, lanes)
-    right = _widened(ev, op.b, b, at.moved(nest.outer, nest.inner), op, "b_unsigned")
-    have = ev.read(c, element_of(op.result), at)
-    is_float = "f" in str(element_of(op.result))
-    product = build.insert((arith.MulfOp if is_float else arith.MuliOp)(left, right))
-    total = build.insert((arith.AddfOp if is_float else arith.AddiOp)(have, product))
-    if c.is_column:
-        build.add(memref.StoreOp(total, c.memref, [row]))
-    else:
-        where = [build.index(row), build.index(nest.inner)]
-        build.add(vector.StoreOp(total, c.memref, where))
-    nest.close()
-
-
-def _widened(
-    ev: Evaluator, value: SSAValue, buffer: Buffer, at: At, op: TileMmaOp, sign: str
-) -> SSAValue:
-    """Return an operand's elements in the type of the accumulator."""
-    read = ev.read(buffer, element_of(value), at)
-    to = element_of(op.result)
-    if element_of(value) == to:
-        return read
-    type_ = to if at.lanes == 1 else VectorType(to, [at.lanes])
-    if "f" in str(to):
-        return ev.place(at).insert(arith.ExtfOp(read, type_))
-    unsigned = op.properties.get(sign) is not None
-    cast = arith.ExtuiOp if unsigned else arith.ExtsiOp
-    return ev.place(at).insert(cast(read, type_))
-
-
-def zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
+def zeros(state: State, op: BrgemmTileOp) -> SSAValue:
     """Return a value of zeros in the shape of the result."""
     type_ = vector_type(op.result)
     splat = arith.ConstantOp.splat(0, type_)
