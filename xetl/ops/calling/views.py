@@ -37,6 +37,9 @@ _SHORT = 1024
 of a program then hardly count (`softmax` of 7 columns on Zen 4: 17.6 ns a row, then
 11.5)."""
 
+_ROWS_ACROSS = 8
+"""Rows that CPUs reduce across lanes together, at most; blocks consist of these."""
+
 _CARRIED = 64
 """Columns of a piece of a row on CPUs: four vectors of AVX-512, which hide latency."""
 
@@ -120,7 +123,8 @@ def rows_at_once(x: Operand, rows: int, width: int) -> int:
     is_short = 8 * width <= _SHORT
     if not is_short or choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND:
         return 1
-    return min(_SHORT // width, 1 << max(rows, 1).bit_length() - 1)
+    most = _SHORT // width // _ROWS_ACROSS * _ROWS_ACROSS
+    return min(most, 1 << max(rows, 1).bit_length() - 1)
 
 
 def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowTile:

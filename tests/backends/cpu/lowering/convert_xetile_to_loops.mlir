@@ -2,7 +2,7 @@
 // RUN: xetl-opt %s -p 'plan-gemm{target=avx2},place-values{target=avx2},convert-xetile-to-loops{target=avx2}' --verify-stage=loops | filecheck %s --check-prefix=AVX2
 
 !matrix = memref<?x?xf32, strided<[?, 1]>>
-!tile = !xetile.tile<8x40xf32>
+!tile = !xetile.tile<8x44xf32>
 
 // One loop of whole vectors without masks, one with masks for what is left of a row;
 // everything elementwise is computed inside.
@@ -26,10 +26,10 @@ func.func @elementwise(%X: !matrix, %Y: !matrix, %n: index, %grid: index) attrib
   scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
     %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
     %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
-    %v = xetile.load_tile %x : !tile -> vector<8x40xf32>
-    %w = arith.addf %v, %v : vector<8x40xf32>
-    %e = math.exp %w : vector<8x40xf32>
-    xetile.store_tile %e, %y : vector<8x40xf32>, !tile
+    %v = xetile.load_tile %x : !tile -> vector<8x44xf32>
+    %w = arith.addf %v, %v : vector<8x44xf32>
+    %e = math.exp %w : vector<8x44xf32>
+    xetile.store_tile %e, %y : vector<8x44xf32>, !tile
     scf.reduce
   }
   func.return
@@ -75,8 +75,8 @@ func.func @may_be_negative(%X: !matrix, %Y: !matrix, %o: index, %n: index, %gx: 
   scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
     %x = xetile.init_tile %X[0, %o], [%n, %n], [%n, 1] : !matrix -> !tile
     %y = xetile.init_tile %Y[0, %o], [%n, %n], [%n, 1] : !matrix -> !tile
-    %v = xetile.load_tile %x : !tile -> vector<8x40xf32>
-    xetile.store_tile %v, %y : vector<8x40xf32>, !tile
+    %v = xetile.load_tile %x : !tile -> vector<8x44xf32>
+    xetile.store_tile %v, %y : vector<8x44xf32>, !tile
     scf.reduce
   }
   func.return
@@ -96,9 +96,9 @@ func.func @stored_twice(%X: !matrix, %n: index, %grid: index) attributes {xetile
   scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
     %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
     %y = xetile.init_tile %X[%p, 1], [%n, %n], [%n, 1] : !matrix -> !tile
-    %v = xetile.load_tile %x : !tile -> vector<8x40xf32>
-    xetile.store_tile %v, %y : vector<8x40xf32>, !tile
-    xetile.store_tile %v, %x : vector<8x40xf32>, !tile
+    %v = xetile.load_tile %x : !tile -> vector<8x44xf32>
+    xetile.store_tile %v, %y : vector<8x44xf32>, !tile
+    xetile.store_tile %v, %x : vector<8x44xf32>, !tile
     scf.reduce
   }
   func.return
@@ -113,9 +113,9 @@ func.func @in_place(%X: !matrix, %n: index, %grid: index) attributes {xetile.ali
   %c1 = arith.constant 1 : index
   scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
     %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
-    %v = xetile.load_tile %x : !tile -> vector<8x40xf32>
-    %w = arith.addf %v, %v : vector<8x40xf32>
-    xetile.store_tile %w, %x : vector<8x40xf32>, !tile
+    %v = xetile.load_tile %x : !tile -> vector<8x44xf32>
+    %w = arith.addf %v, %v : vector<8x44xf32>
+    xetile.store_tile %w, %x : vector<8x44xf32>, !tile
     scf.reduce
   }
   func.return

@@ -33,7 +33,7 @@ from xetl_cpu.lowering.loops.nest import (
     lane_numbers,
     open_nest,
 )
-from xetl_cpu.lowering.loops.state import Buffer, Shape, State, TileAt
+from xetl_cpu.lowering.loops.state import UNROLL, Buffer, Shape, State, TileAt
 
 _store_of_any_stride = late("xetl_cpu.lowering.loops.strides", "store_of_any_stride")
 
@@ -127,7 +127,8 @@ class Chunks:
     def _is_short(self, shape: Shape) -> bool:
         """Whether tests for each row would cost as much as the work on the row."""
         (rows, cols), lanes = shape, self.state.lanes
-        return rows >= self.rows_at_once and cols in (lanes, 2 * lanes)
+        is_whole = cols % lanes == 0 and cols <= UNROLL * lanes
+        return rows >= self.rows_at_once and is_whole
 
     @property
     def _carried(self) -> int:

@@ -10,7 +10,6 @@ from operator import add, mul, pos, sub
 from xdsl.dialects.builtin import VectorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.codegen.types import byte_width
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, integer_width, vector_type
 from xetl.dialects.literals import splat_value
@@ -22,7 +21,7 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.chunks import Chunks, chunk_at, put
 from xetl_cpu.lowering.loops.combine import CHOICES, Combine
 from xetl_cpu.lowering.loops.evaluator import Evaluator, constant_op
-from xetl_cpu.lowering.loops.joint_reductions import joint_reductions
+from xetl_cpu.lowering.loops.joint_reductions import fitting, joint_reductions
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
 from xetl_cpu.lowering.loops.runs import bounds_of
 from xetl_cpu.lowering.loops.state import (
@@ -174,9 +173,9 @@ def reduce_rows(
     kept, buffer = keep or (None, None)
     at_once, ways = _at_once(state, op, source, keeps=keep is not None)
     found = [_reduction(op, source, to, place, lanes)]
-    if at_once == 1 and source is op.source:
-        found += _others(state, op, place, kept)
-        ways = _fitting(state, found, ways)
+    if source is op.source:
+        found += _others(state, op, place, at_once, kept)
+        ways = fitting(state, [each.combine for each in found], ways)
     starts = [each for reduction in found for each in reduction.begins]
     is_ragged = cols % lanes != 0
 
@@ -239,27 +238,20 @@ def _reduction(
 
 
 def _others(
-    state: State, op: xetile.TileReduceOp, place: Operation, kept: SSAValue | None
+    state: State,
+    op: xetile.TileReduceOp,
+    place: Operation,
+    rows: int,
+    kept: SSAValue | None,
 ) -> list[_Reduction]:
-    """Return the reductions that the loop of ``op`` does as well."""
+    """Return the reductions that the loop of ``op``, of ``rows`` rows, does as well."""
     found = list[_Reduction]()
-    for other in joint_reductions(state, op, place, kept):
+    for other in joint_reductions(state, op, place, rows, kept):
         remark(other, "loop", "in the pass of another reduction")
         to = state.allocate((shape_of(op.source)[0], 1), element_of(other.source))
         state.buffers[other.results[0]] = to
         found.append(_reduction(other, other.source, to, place, state.lanes))
     return found
-
-
-def _fitting(state: State, found: Sequence[_Reduction], ways: int) -> int:
-    """Return fewer vectors at once, if several reductions would not fit registers."""
-    width = max(byte_width(each.combine.element) for each in found)
-    registers = -(-state.lanes * width // state.target.vector_bytes)
-    carried = registers * sum(len(each.begins) for each in found)
-    most = state.target.vector_registers * 3 // 4
-    while len(found) > 1 and ways > 1 and ways * carried > most:
-        ways //= 2
-    return ways
 
 
 def _finish(found: Sequence[_Reduction], ways: int, at_once: int, nest: Nest) -> None:

@@ -185,9 +185,15 @@ class State:
     ranges: Ranges = field(default_factory=lambda: Ranges(subgroups=1))
 
     def for_columns(self, cols: int) -> State:
-        """Return a state with vectors as long as rows, if rows are short and 2^n."""
-        is_short = 1 < cols < self.lanes and cols.bit_count() == 1
-        return replace(self, lanes=cols) if is_short else self
+        """Return a state with shorter vectors, if these fill short rows.
+
+        Rows of less than a vector are one, if their length is 2^n; rows of some halves
+        of vectors consist of these.
+        """
+        end = cols & -cols
+        is_one = 1 < cols == end < self.lanes
+        are_halves = 2 * end == self.lanes < cols < UNROLL * self.lanes
+        return replace(self, lanes=end) if is_one or are_halves else self
 
     def allocate(self, shape: Shape, element: Attribute) -> Buffer:
         """Allocate scratch for a value; rows or columns are padded to whole vectors."""
