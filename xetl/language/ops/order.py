@@ -122,7 +122,7 @@ def argsort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
 @composite
 def _order(v: Vector, descending: bool, dim: int) -> Vector:
     """The indices that sort a matrix; 64 bits by their lower halves, then the upper."""
-    return _order_of_keys(_key(_without_signs_of_zeros(v), descending), dim)
+    return _order_of_keys(order_key(v, descending), dim)
 
 
 @composite
@@ -135,9 +135,9 @@ def _order_of_keys(key: Vector, dim: int) -> Vector:
 
 
 @composite
-def _without_signs_of_zeros(v: Vector) -> Vector:
-    """``v`` with all zeros positive: they are equals."""
-    return where(v == 0, 0, v) if v.dtype.is_float else v
+def order_key(v: Vector, descending: bool) -> Vector:
+    """`_key` with one key for zeros of both signs: they are equals."""
+    return _key(where(v == 0, 0, v) if v.dtype.is_float else v, descending)
 
 
 @composite
@@ -168,7 +168,7 @@ def topk(v: Vector, k: int, axis: int = -1) -> tuple[Vector, Vector]:
     static_assert(
         0 < k <= wide.shape[dim], f"`topk`: k is {k}, not 1 to {wide.shape[dim]}"
     )
-    order = _first(_key(_without_signs_of_zeros(wide), True), k, dim)
+    order = _first(order_key(wide, True), k, dim)
     best = gather(wide, order, dim)
     if v.ndim == 1:
         return reshape(best, k), reshape(order, k)

@@ -1,13 +1,12 @@
-"""``xetl.ops.sort``, ``argsort`` and ``topk``: programs have one row, or narrow."""
+"""``xetl.ops.sort``, ``argsort`` and ``topk``: how rows of each length are ordered."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xetl import xetile
 from xetl.errors import LaunchError
-from xetl.language.dtypes import DType, i64
+from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv, next_power_of_2
 from xetl.ops.calling.calls import Launch, View, as_line
 from xetl.ops.calling.declarations import (
@@ -15,12 +14,16 @@ from xetl.ops.calling.declarations import (
     Call,
     Context,
     Operand,
+    Operands,
     Step,
+    along,
     result,
+    temporary,
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import (
+    LEAST,
     array_of,
     columns_of,
     find_dim,
@@ -29,11 +32,21 @@ from xetl.ops.calling.views import (
     size_of,
 )
 from xetl.ops.indexing import gather_backward
-from xetl.ops.matrices import matrix, put, take
 from xetl.ops.rows.extremes import Extremes
-from xetl.ops.rows.reduction_kernels import comes_before
+from xetl.ops.rows.ordering_kernels import (
+    DIGITS,
+    best_of_groups,
+    count_digits,
+    first_of_rows,
+    move_by_digits,
+    order_narrow_rows,
+    place_digits,
+    store_keys,
+    store_places,
+    take_groups,
+)
 from xetl.ops.rows.reductions import compared_in, limit_of
-from xetl.xetile import Array, Vector, constexpr
+from xetl.runtime.kernel import Kernel
 
 _NARROW, _ROWS = 8, 16
 """The most columns of rows that are ordered together, and the rows of a program.
@@ -43,100 +56,17 @@ of 13: 49 us, then 118.
 """
 
 _LONGEST = 1 << 14
-"""The most elements of a row, which one program holds; half as many of 64 bits."""
+"""The most elements of a row that one program holds; half as many of 64 bits."""
 
+_BLOCK = 1 << 14
+"""The elements whose digits a program counts: many for each digit, but few enough for
+several programs of a row."""
 
-@xetile.function
-def store_found(
-    source: Array, values: Array, indices: Array, places: Vector, row: int
-) -> None:
-    """Store the elements of a row at these indices, and the indices."""
-    found = xetile.load_gather(xetile.init_tile(source, [places * 0 + row, places]))
-    put(found, values, [row, 0])
-    put(places, indices, [row, 0])
+_WIDTH = 1024
+"""The elements of a program that has nothing to count."""
 
-
-@xetile.kernel
-def sort_rows(
-    x: Array,
-    values: Array,
-    indices: Array,
-    DESCENDING: constexpr,
-    PADDING: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """The elements of each row in order, and their indices; NaN comes last."""
-    row, number = xetile.program_id(0), xetile.program_id(1)
-    source = matrix(x, number)
-    tile = xetile.init_tile(source, [row, 0], (1, WIDTH))
-    # The padding stays behind the row, because the sort is stable.
-    v = xetile.load_tile(tile, padding=PADDING)
-    places = xetile.argsort(v, 1, DESCENDING)
-    store_found(source, matrix(values, number), matrix(indices, number), places, row)
-
-
-@xetile.kernel
-def topk_rows(
-    x: Array,
-    values: Array,
-    indices: Array,
-    LARGEST: constexpr,
-    PADDING: constexpr,
-    K: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """The K largest (least) elements of each row, and their indices; NaN comes last."""
-    row, number = xetile.program_id(0), xetile.program_id(1)
-    source = matrix(x, number)
-    v = xetile.load_tile(
-        xetile.init_tile(source, [row, 0], (1, WIDTH)), padding=PADDING
-    )
-    if not LARGEST:
-        v = -v if v.dtype.is_float else ~v
-    _, places = xetile.topk(v, K, 1)
-    store_found(source, matrix(values, number), matrix(indices, number), places, row)
-
-
-@xetile.kernel
-def order_narrow_rows(
-    x: Array,
-    values: Array,
-    indices: Array,
-    DESCENDING: constexpr,
-    ACC: constexpr,
-    COLUMNS: constexpr,
-    K: constexpr,
-    ROWS: constexpr,
-) -> None:
-    """`sort_rows` or `topk_rows` of rows of a few COLUMNS, of which a program has ROWS.
-
-    The place of an element is the number of those of its row that come before it.
-
-    Args:
-        x: the line of all elements, so that no vector is for one row alone.
-        values: (rows, K).
-        indices: the same.
-    """
-    width: constexpr = COLUMNS * ROWS
-    begin = xetile.program_id(0) * ROWS
-    lane, first = xetile.arange(width), begin * COLUMNS
-    column, rank = lane % COLUMNS, xetile.zeros((width,), xetile.i32)
-    v = take(x, [first], (width,), ACC)
-    for away in xetile.static_range(1, COLUMNS):
-        before = take(x, [first - away], (width,), ACC)
-        behind = take(x, [first + away], (width,), ACC)
-        # Elements that are equal keep their order.
-        is_later = ~comes_before(before, v, not DESCENDING, ACC)
-        rank = rank + xetile.where((column >= away) & is_later, 1, 0)
-        is_later = comes_before(v, behind, not DESCENDING, ACC)
-        is_there = column < COLUMNS - away
-        rank = rank + xetile.where(is_there & is_later, 1, 0)
-    place = [begin + lane // COLUMNS, rank]
-    is_wanted = (rank < K) & (lane < x.shape[0] - first)
-    found = v.to(values.dtype)
-    xetile.store_scatter(found, is_wanted, xetile.init_tile(values, place))
-    to = xetile.init_tile(indices, place)
-    xetile.store_scatter(column.to(indices.dtype), is_wanted, to)
+_MOST = 1 << 31
+"""Rows have less elements, so that an index fits half of a key."""
 
 
 def _narrow(
@@ -159,16 +89,128 @@ def _narrow(
     return Step(Launch(order_narrow_rows, views, (), grid, constants), (x, *made))
 
 
-def _width(name: str, x: Operand, dim: int) -> int:
-    n = columns_of(x.shape, dim)
+def _ordered(
+    x: Operand, made: Sequence[Operand], dim: int, largest: bool, k: int
+) -> list[Step]:
+    """Return the launches of `sort` (k is all) and `topk`."""
+    narrow = _narrow(x, made, dim, largest, k)
+    return [narrow] if narrow is not None else _first(x, made, dim, largest, k)
+
+
+def _along(
+    dim: int,
+    kernel: Kernel,
+    operands: Operands,
+    constants: Sequence[Any] = (),
+    numbers: tuple[float, ...] = (),
+    parts: int = 1,
+) -> Step:
+    """Return a launch along ``dim`` of all operands; see `rows`."""
+    views = [x and row_view(x.ndim, dim) for x in operands]
+    return rows(kernel, operands, views, constants, numbers, parts)
+
+
+def _first(x: Operand, made: Operands, dim: int, largest: bool, k: int) -> list[Step]:
+    """Return the launches that find the first k of each row in order.
+
+    Args:
+        x: the input.
+        made: the values, or None, and the indices.
+        largest: whether the largest come first.
+    """
+    n, padding = columns_of(x.shape, dim), _last(x.dtype, largest)
+    if n <= (_LONGEST // 2 if x.dtype.bits == 64 else _LONGEST):
+        width = max(LEAST, next_power_of_2(max(1, n)))
+        constants = (largest, padding, k if k < n else width, width)
+        return [_along(dim, first_of_rows, (x, *made), constants)]
+    # An array of the user may be `x`, which is still to be read; and a copy takes less
+    # than reading elements that are far from one another twice.
+    is_kept = all(each is None or each.is_new for each in made)
+    is_along = (x.order or range(x.ndim))[-1] == dim
+    x, copies = (x, []) if is_kept and is_along else along(x, dim)
+    size = 1 << ((n // max(k, 1)).bit_length() - 1) // 2
+    chosen = None
+    if size == 1:
+        found, steps = _sorted_by_digits(x, dim, largest)
+    else:
+        found, chosen, steps = _by_groups(x, dim, largest, k, size)
+    constants, parts = (size, _WIDTH), cdiv(k, _WIDTH)
+    operands = (x, found, chosen, *made)
+    return [
+        *copies,
+        *steps,
+        _along(dim, store_places, operands, constants, parts=parts),
+    ]
+
+
+def _made(x: Operand, dim: int, n: int, dtype: DType) -> Operand:
+    """Make an array like x with rows of n elements, contiguous along ``dim``."""
+    shape, order = list(x.shape), list(range(x.ndim))
+    shape[dim] = n
+    order[dim], order[-1] = order[-1], dim
+    return temporary(tuple(shape), dtype, order=tuple(order))
+
+
+def _by_groups(
+    x: Operand, dim: int, largest: bool, k: int, size: int
+) -> tuple[Operand, Operand, list[Step]]:
+    """Return the places of the first k among those of k groups, the groups, the steps.
+
+    An element that is wanted is in one of the k groups with the best first elements.
+    Groups follow one another, and are taken in that order: equals keep theirs.
+    """
+    n, key = columns_of(x.shape, dim), i64 if x.dtype.bits == 64 else i32
+    best = _made(x, dim, cdiv(n, size), key)
+    found, chosen = _made(x, dim, k, i64), _made(x, dim, k, i32)
+    in_order, places = _made(x, dim, k, i32), _made(x, dim, k, i32)
+    taken = _made(x, dim, k * size, x.dtype)
+    padding, groups = _last(x.dtype, largest), max(1, _WIDTH // size)
+    constants, parts = (largest, padding, size, groups), cdiv(n, groups * size)
+    steps = [
+        _along(dim, best_of_groups, (x, best), constants, parts=parts),
+        *_first(best, (None, chosen), dim, False, k),
+        *_first(chosen, (in_order, places), dim, False, k),
+        _along(dim, take_groups, (x, in_order, taken), (padding, size)),
+        *_first(taken, (None, found), dim, largest, k),
+    ]
+    return found, in_order, steps
+
+
+def _sorted_by_digits(
+    x: Operand, dim: int, largest: bool
+) -> tuple[Operand, list[Step]]:
+    """Return the keys of each row in order, with indices, and the launches."""
+    n, steps = columns_of(x.shape, dim), list[Step]()
+    keys, moved = _made(x, dim, n, i64), _made(x, dim, n, i64)
+    parts = cdiv(n, _BLOCK)
+    counts = _made(x, dim, parts * DIGITS, i32)
+    for half in (0, 1) if x.dtype.bits == 64 else (None,):
+        constants = (largest, half, _WIDTH)
+        steps.append(
+            _along(dim, store_keys, (x, keys), constants, parts=cdiv(n, _WIDTH))
+        )
+        for shift in range(32, 64, 8):
+            how = (_BLOCK,), (shift,), parts
+            steps += [
+                _along(dim, count_digits, (keys, counts), *how),
+                _along(dim, place_digits, (counts,)),
+                _along(dim, move_by_digits, (keys, counts, moved), *how),
+            ]
+            keys, moved = moved, keys
+    return keys, steps
+
+
+def _find_rows(name: str, x: Operand, dim: int) -> int:
+    """Return the dimension, counted from 0; refuse what cannot be ordered."""
+    dim = find_dim(name, x, dim)
     if x.dtype.is_bool:
         problem = f"`{name}` was given input of {x.dtype}"
         raise LaunchError(problem, "X0828", "convert it to numbers, such as uint8")
-    longest = _LONGEST // 2 if x.dtype.bits == 64 else _LONGEST
-    if n > longest:
-        problem = f"rows of {n} elements of {x.dtype} are too long"
-        raise wrong_shape(name, problem, f"{longest} are the most")
-    return max(16, next_power_of_2(max(1, n)))
+    n = columns_of(x.shape, dim)
+    if n >= _MOST:
+        problem = f"rows of {n} elements are too long"
+        raise wrong_shape(name, problem, f"{_MOST - 1} are the most")
+    return dim
 
 
 def _backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
@@ -188,16 +230,10 @@ def sort_with_indices(
     input: ArrayLike, dim: int, descending: bool, *, out: ArrayLike = None
 ) -> Any:
     """The results of `sort`."""
-    dim = find_dim("sort", input, dim)
-    width = _width("sort", input, dim)
+    dim = _find_rows("sort", input, dim)
 
     def steps(made: Any) -> Any:
-        narrow = _narrow(input, made, dim, descending, columns_of(input.shape, dim))
-        if narrow is not None:
-            return [narrow]
-        views = [row_view(input.ndim, dim)] * 3
-        constants = (descending, _last(input.dtype, descending), width)
-        return [rows(sort_rows, (input, *made), views, constants)]
+        return _ordered(input, made, dim, descending, columns_of(input.shape, dim))
 
     return Call((result(input.shape, input.dtype), result(input.shape, i64)), steps)
 
@@ -207,24 +243,18 @@ def topk_with_indices(
     input: ArrayLike, k: int, dim: int, largest: bool, *, out: ArrayLike = None
 ) -> Any:
     """The results of `topk`."""
-    dim = find_dim("topk", input, dim)
+    dim = _find_rows("topk", input, dim)
     n = columns_of(input.shape, dim)
     if not 0 <= k <= n:
         raise wrong_shape("topk", f"{n} elements have no {k} largest", "pass a less k")
-    width, view = _width("topk", input, dim), row_view(input.ndim, dim)
-    dtype = input.dtype
     shape = (*input.shape[:dim], k, *input.shape[dim + 1 :])
     if not input.shape:
         shape, k = (), 1  # for an array without dimensions torch ignores a k of 0
 
     def steps(made: Any) -> Any:
-        narrow = _narrow(input, made, dim, largest, k)
-        if narrow is not None:
-            return [narrow]
-        constants = (largest, _last(dtype, largest), k, width)
-        return [rows(topk_rows, (input, *made), [view] * 3, constants)]
+        return _ordered(input, made, dim, largest, k)
 
-    return Call((result(shape, dtype), result(shape, i64)), steps)
+    return Call((result(shape, input.dtype), result(shape, i64)), steps)
 
 
 def sort(
@@ -238,8 +268,7 @@ def sort(
     """The elements along a dimension in order, and their indices: a pair.
 
     Args:
-        input: any shape; floats or integers, from any library as for `softmax`; at most
-            16,384 elements along ``dim``, or 8,192 elements of 64 bits.
+        input: any shape; floats or integers, from any library as for `softmax`.
         dim: the dimension.
         descending: whether the largest comes first. NaN comes last in either order.
         stable: has no effect: equal elements always keep their order.
