@@ -84,12 +84,53 @@ def test_what_we_lack_is_refused() -> None:
             lambda x: ops.embedding(CLASSES, table, None, *x), [*taken, value], name
         )
     refused(lambda x: ops.embedding(CLASSES, table, **x), {"sparse": True}, "sparse")
-    refused(lambda x: ops.relu(ROWS, x), True, "inplace")
-    refused(lambda x: ops.silu(ROWS, inplace=x), True, "inplace")
+    refused(lambda x: ops.relu(ROWS, x), 1, "inplace")
+    refused(lambda x: ops.silu(ROWS, inplace=x), "a", "inplace")
     refused(lambda x: ops.softmax(ROWS, 1, None, x), ROWS, "_stacklevel")
     refused(lambda x: ops.mse_loss(ROWS, ROWS, weight=x), ROWS, "weight")
     index = torch.zeros(1, 1, dtype=torch.int64)
     refused(lambda x: ops.gather(ROWS, 0, index, sparse_grad=x), True, "sparse_grad")
+
+
+@pytest.mark.parametrize("name", ["relu", "silu"])
+def test_in_place(name: str) -> None:
+    ours, theirs = getattr(ops, name), getattr(F, name)
+    for _ in range(4):
+        x = torch.randn(7, 6)
+        for given in (x.clone(), x.numpy().copy()):
+            assert ours(given, inplace=True) is given
+            torch.testing.assert_close(torch.as_tensor(given), theirs(x))
+        given = x.clone()
+        assert ours(given, True) is given
+        torch.testing.assert_close(given, theirs(x))
+        assert ours(x, inplace=False) is not x
+
+
+@pytest.mark.parametrize("name", ["relu", "silu"])
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_training_in_place(name: str, is_compiled: bool) -> None:
+    def run(function: Callable[..., Any]) -> list[Any]:
+        def call(x: Any) -> Any:
+            between = x * 2
+            function(between, inplace=True)
+            return between.cos()
+
+        if is_compiled:
+            call = torch.compile(call, fullgraph=True, backend="aot_eager")
+        x = ROWS.clone().requires_grad_()
+        found = call(x)
+        return [found.detach(), *torch.autograd.grad(found.sum(), x)]
+
+    for _ in range(3):
+        found, wanted = run(getattr(ops, name)), run(getattr(F, name))
+        torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+    with pytest.raises(LaunchError) as caught:  # as torch refuses a leaf
+        getattr(ops, name)(ROWS.clone().requires_grad_(), inplace=True)
+    assert caught.value.code == "X0838"
+    rows = ROWS.clone().requires_grad_() * 2
+    with pytest.raises(LaunchError) as caught:
+        ops.sum(rows, out=rows)
+    assert caught.value.code == "X0827"
 
 
 def refused(call: Callable[[Any], Any], wrong: object, name: str) -> None:

@@ -245,7 +245,7 @@ def _slope(which: str) -> Any:
     return backward
 
 
-@function(backward=_slope("relu"), saves=["result"], only={"inplace": False})
+@function(backward=_slope("relu"), saves=["result"], only={"inplace": bool})
 def relu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
     """``max(input, 0)``, element by element; NaN stays.
 
@@ -253,7 +253,8 @@ def relu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
         input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
             memory of a device (USM), anything with ``__dlpack__``.
         out: the array that gets the result: shape of ``input``, any float dtype. It
-            may be ``input`` itself, but must not overlap it in any other way.
+            may be ``input`` itself (as with ``inplace=True``), but must not overlap it
+            in any other way.
 
     Returns:
         ``out``, or a new array of the library and the dtype of ``input``.
@@ -285,7 +286,7 @@ def gelu(input: ArrayLike, approximate: str = "none", *, out: ArrayLike = None) 
     return _each("gelu", exact_gelu if approximate == "none" else tanh_gelu, input)
 
 
-@function(backward=_slope("silu"), saves=["input"], only={"inplace": False})
+@function(backward=_slope("silu"), saves=["input"], only={"inplace": bool})
 def silu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
     """``x * sigmoid(x)``; shapes, dtypes and errors as `relu`."""
     return _each("silu", ACTIVATIONS["silu"], input)

@@ -141,6 +141,8 @@ class Function:
             further = zip(self.only, args[len(self.names) :])
             for name, value in (*further, *kwargs.items()) if self.only else ():
                 refuse_other(self.shown, name, value, self.only.get(name, object))
+                if name == "inplace" and value:
+                    values[-1] = values[0]
         else:
             values = [*args, *self._rest[len(args)]]
         if self.adapt is not None:
@@ -159,9 +161,7 @@ class Function:
             args = args[: len(self.names)]
             kwargs = {name: x for name, x in kwargs.items() if name not in self.only}
         count = len(args)
-        values = [*args, *self.defaults[count:]]
-        if count <= len(self.names):
-            values.append(None)
+        values = [*args, *(self._rest[count] if count <= len(self.names) else ())]
         for name, value in kwargs.items():
             place = self.places.get(name)
             if place is None or place < count:

@@ -96,7 +96,7 @@ def _under_autocast(device: str, declared: Function, values: Any, _: Arguments) 
 def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
     """Compute and record as torch's operator does, but without torch's dispatcher."""
     if values[-1] is not None:
-        raise out_and_gradient(declared.shown)
+        return _in_place(declared, values)
     below = declared.compute_as(call)
     for i in declared.arrays:
         each = values[i]
@@ -105,6 +105,24 @@ def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
             if values[i] is not each:
                 below = declared.compute
     return torch_library.record(declared, below, _with_dtypes(declared, values))
+
+
+def _in_place(declared: Function, values: list[Any]) -> Any:
+    """Write to the input in a call that torch is to differentiate.
+
+    Raises:
+        LaunchError: ``out`` is another array, or a leaf: torch cannot record that.
+    """
+    x, *others, out = values
+    if out is not x or x.is_leaf:
+        raise out_and_gradient(declared.shown)
+    found = declared.public(_kept(declared, x), *others)
+    return with_out(declared.shown, found, x)
+
+
+def _kept(declared: Function, x: Any) -> Any:
+    """Return an input that is to be written as its derivative may read it later."""
+    return x.clone() if declared.names[0] in declared.saves else x
 
 
 def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
@@ -118,7 +136,7 @@ def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
     given = [values[i] for i in declared.arrays if values[i] is not None]
     is_needed = any(getattr(x, "requires_grad", False) for x in given)
     if values[-1] is not None and torch.is_grad_enabled() and is_needed:
-        raise out_and_gradient(declared.shown)
+        return _in_place(declared, values)
     for i in declared.arrays:
         if values[i] is not None and not isinstance(values[i], torch.Tensor):
             kind = a_kind(values[i])
@@ -166,6 +184,8 @@ def traced(declared: Function, values: list[Any]) -> Any:
     """Call torch's operator; torch.compile traces this code as well."""
     declared, values = declared.as_operator(values)
     out = values[-1]
+    if out is not None and out is values[0]:
+        values = [_kept(declared, out), *values[1:]]
     operator = torch_library.operator_of(declared)
     found = operator(*_with_dtypes(declared, values))
     if out is None or declared.results == 1:

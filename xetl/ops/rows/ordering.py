@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv, next_power_of_2
 from xetl.ops.calling.calls import Launch, View, as_line
@@ -201,11 +200,8 @@ def _sorted_by_digits(
 
 
 def _find_rows(name: str, x: Operand, dim: int) -> int:
-    """Return the dimension, counted from 0; refuse what cannot be ordered."""
+    """Return the dimension, counted from 0; refuse rows that are too long."""
     dim = find_dim(name, x, dim)
-    if x.dtype.is_bool:
-        problem = f"`{name}` was given input of {x.dtype}"
-        raise LaunchError(problem, "X0828", "convert it to numbers, such as uint8")
     n = columns_of(x.shape, dim)
     if n >= _MOST:
         problem = f"rows of {n} elements are too long"
@@ -268,14 +264,15 @@ def sort(
     """The elements along a dimension in order, and their indices: a pair.
 
     Args:
-        input: any shape; floats or integers, from any library as for `softmax`.
+        input: any shape; floats, integers or booleans, from any library as for
+            `softmax`.
         dim: the dimension.
         descending: whether the largest comes first. NaN comes last in either order.
         stable: has no effect: equal elements always keep their order.
         out: a pair of arrays that get the results: the dtype of ``input`` and i64.
 
     Raises:
-        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+        LaunchError: shapes (X0827), or dtypes of ``out`` (X0828), do not fit.
     """
     return Extremes(*sort_with_indices(input, dim, descending, out=out))
 
@@ -307,6 +304,6 @@ def topk(
         out: a pair of arrays that get the results: the dtype of ``input`` and i64.
 
     Raises:
-        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+        LaunchError: shapes (X0827), or dtypes of ``out`` (X0828), do not fit.
     """
     return Extremes(*topk_with_indices(input, k, dim, largest, out=out))
