@@ -48,12 +48,11 @@ from xetl.ops.convolution.windows import (
     paired,
     turn,
 )
+from xetl.ops.products.plans import ENOUGH
 from xetl.ops.rows.reductions import add_all
 
 _PROGRAMS = 64
 """Programs of `direct_by_weight` if there are as many images."""
-_FEWEST = 8
-"""Programs of a product, at least: a few cores, or 2 of different speed, have work."""
 _MOST_ROWS = 256
 """The most rows of a product of windows: they share what is read of the gradient."""
 
@@ -97,7 +96,7 @@ def by_weight(
     across = paired(columns, x) if turns and rows % 2 else columns
     pixels = rows * across
     copies, windows, view = _find_shifted(x, g, groups, across)
-    wanted = cdiv(_FEWEST, tiles * cdiv(outer, tile[1]) * groups)
+    wanted = cdiv(ENOUGH, tiles * cdiv(outer, tile[1]) * groups)
     parts = divisors(batch, 2 * wanted)[-1] if wanted > 1 else 1
     found, sums = _partial_sums((groups, kh * kw, inner, outer), parts, made)
 
@@ -220,7 +219,7 @@ def _by_windows(
     programs = groups * taps // seen_taps
     across = cdiv(windows.width, tile[0]), cdiv(outer, tile[1])
     steps = cdiv(batch * rows, part)
-    products = cdiv(steps, cdiv(_FEWEST, size_of(across) * programs))
+    products = cdiv(steps, cdiv(ENOUGH, size_of(across) * programs))
     parts = cdiv(steps, products)
     found, sums = _partial_sums((groups, size_of(g.taps), depth, outer), parts, made)
     grid = (*across, parts * programs)

@@ -54,6 +54,7 @@ def convolution(
     IS_LAST: constexpr,
     ACC: constexpr,
     PART: constexpr,
+    ACROSS: constexpr,
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
@@ -80,21 +81,24 @@ def convolution(
         IS_LAST: whether ``out`` is (images, rows, pixels, channels); GROUPS is 1.
         ACC: the dtype of the sums.
         PART: rows of the result of a program, which share the weights.
+        ACROSS: programs that share these rows.
         BM: pixels of a tile.
         BN: channels of a tile; with several groups, all channels of a group.
         BK: k.
     """
-    first, image = xetile.program_id(0) * PART, xetile.program_id(2) * GROUPS
+    first, image = xetile.program_id(0) // ACROSS * PART, xetile.program_id(2) * GROUPS
     g, n = 0, xetile.program_id(1) * BN
     if GROUPS > 1:
         g, n = xetile.program_id(1), 0
         image = image + g
-    kj = windows.shape[1]
+    kj, pixels = windows.shape[1], out.shape[2] if IS_LAST else out.shape[3]
+    width = cdiv(cdiv(pixels, BM), ACROSS) * BM
+    left = xetile.program_id(0) % ACROSS * width
     for i in range(first, min(first + PART, out.shape[1])):
         top = image * ROWS + i * STRIDE
         begin = max(0, cdiv(ABOVE - i * STRIDE, DILATION))
         end = min(TAPS, cdiv(ABOVE + HEIGHT - i * STRIDE, DILATION))
-        for m in range(0, out.shape[2] if IS_LAST else out.shape[3], BM):
+        for m in range(left, min(left + width, pixels), BM):
             acc = xetile.zeros((BM, BN), ACC)
             # The loop counts k, B's offset: so the compiler knows the packed part of B.
             for k in range(begin * kj * BK, end * kj * BK, BK):

@@ -47,6 +47,7 @@ from xetl.ops.convolution.windows import (
     paired,
     turn,
 )
+from xetl.ops.products.plans import ENOUGH
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 
 MOST_PIXELS = 128
@@ -311,8 +312,11 @@ def _product_of_windows(
     tile = channels if groups > 1 else min(TILE, channels)
     tiles = evenly(pixels, MOST_PIXELS), tile, windows.width
     part = min(rows, PART)
-    grid = (cdiv(rows, part), groups * cdiv(channels, tile), batch)
-    constants = (*windows.constants, *windows.image, groups, is_last, acc, part, *tiles)
+    programs = cdiv(rows, part) * groups * cdiv(channels, tile) * batch
+    across = min(cdiv(pixels, tiles[0]), cdiv(ENOUGH, max(1, programs)))
+    grid = (cdiv(rows, part) * across, groups * cdiv(channels, tile), batch)
+    shared = groups, is_last, acc, part, across
+    constants = (*windows.constants, *windows.image, *shared, *tiles)
     return Launch(convolution, views, (), grid, constants)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import field
 from math import prod
@@ -54,6 +55,9 @@ are faster then, as long as the tile stays in L1 or is little larger."""
 ENOUGH = 8
 """The number of programs that keep a few threads busy to the end."""
 
+CORES = len(os.sched_getaffinity(0))
+"""The processors of this process."""
+
 _LEAST = 64
 """The least tile that is chosen in order to have more programs."""
 
@@ -88,18 +92,20 @@ def choose_tiles(
     matrices: int = 1,
     b_by_columns: bool = False,
     b_is_packed: bool = False,
+    cores: int = CORES,
 ) -> Tiles:
     """Return the tile for products (m, k) by (k, n).
 
     * Up to 4 rows: all rows by 1024 columns (128 if B is contiguous along k). B is read
-      once, in pieces of its rows that are long enough for memory to stream.
+      once, in pieces of its rows that are long enough for memory to stream. They are
+      halved until each core has a program, but not below 128.
     * Up to 32 rows: all rows by 512 columns (at least 128), if B's rows are contiguous
       and B is not prepacked. Then its rows are streamed as well.
     * Few columns: the least power of two that holds them, from 8; M is split.
     * Otherwise 256 x 256, less for smaller matrices. The tile is halved until there are
-      8 programs: rows first, not below 64. On a CPU this only balances the load,
-      because the backend blocks the tile again for registers and caches. Columns are
-      kept longest: B is packed by tiles of columns, and kernels with tiles of the same
+      8 programs, and one for each core: rows first, not below 64. On a CPU this only
+      balances the load, because the backend blocks the tile again for registers and
+      caches. Columns are kept longest: B is packed by tiles of columns, and kernels with tiles of the same
       width share the packed copy (`xetl.ops.prepack`).
 
     Args:
@@ -108,15 +114,25 @@ def choose_tiles(
         matrices: the number of results.
         b_by_columns: whether B's columns are contiguous, not its rows.
         b_is_packed: whether B may be prepacked, for tiles of 256 columns.
+        cores: of the processor.
     """
     rows = smallest(_ROWS, m)
     if rows <= STREAMED:
         columns = smallest(_up_to(128 if b_by_columns else 1024), n)
+        while cdiv(n, columns) * matrices < cores and columns > _LEAST_LOW:
+            columns = _COLUMNS[_COLUMNS.index(columns) - 1]
     else:
         is_low = rows <= _LOW and not b_by_columns and not b_is_packed
         columns = smallest(_up_to(512 if is_low else 256), n)
         least = _LEAST_LOW if is_low else _LEAST
-        rows, columns = _balanced(m, n, matrices, rows, columns, least)
+        enough = max(ENOUGH, cores)
+        while cdiv(m, rows) * cdiv(n, columns) * matrices < enough:
+            if rows > _LEAST:
+                rows = _ROWS[_ROWS.index(rows) - 1]
+            elif columns > least:
+                columns = _COLUMNS[_COLUMNS.index(columns) - 1]
+            else:
+                break
     grid = (cdiv(m, rows), cdiv(n, columns), matrices)
     return Tiles(rows, columns, 32, grid)
 
@@ -161,19 +177,6 @@ def tiles_of_device(work: device_tiles.Product, cut: device_tiles.DeviceTiles) -
     """Return the tile of a cut without parts of k, with its grid."""
     grid = (cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.matrices)
     return Tiles(cut.rows, cut.columns, device_tiles.STEP, grid)
-
-
-def _balanced(
-    m: int, n: int, matrices: int, rows: int, columns: int, least_columns: int
-) -> tuple[int, int]:
-    while cdiv(m, rows) * cdiv(n, columns) * matrices < ENOUGH:
-        if rows > _LEAST:
-            rows = _ROWS[_ROWS.index(rows) - 1]
-        elif columns > least_columns:
-            columns = _COLUMNS[_COLUMNS.index(columns) - 1]
-        else:
-            break
-    return rows, columns
 
 
 def _up_to(widest: int) -> tuple[int, ...]:
