@@ -105,8 +105,8 @@ def choose_tiles(
     * Otherwise 256 x 256, less for smaller matrices. The tile is halved until there are
       8 programs, and one for each core: rows first, not below 64. On a CPU this only
       balances the load, because the backend blocks the tile again for registers and
-      caches. Columns are kept longest: B is packed by tiles of columns, and kernels with tiles of the same
-      width share the packed copy (`xetl.ops.prepack`).
+      caches. Columns are kept longest: B is packed by tiles of columns, and kernels
+      with tiles of the same width share the packed copy (`xetl.ops.prepack`).
 
     Args:
         m: rows of the result.
