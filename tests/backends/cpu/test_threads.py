@@ -121,6 +121,30 @@ launch()
     assert run(SEEING + script, NUMBA_NUM_THREADS="2") == "1 1\n2 2"
 
 
+@needs_openmp
+@pytest.mark.parametrize("first", ["", "import torch", "import torch; launch()"])
+def test_set_num_threads_of_torch_counts(first: str) -> None:
+    """It may have loaded its own OpenMP before the pool, and keeps what was set."""
+    pytest.importorskip("torch")
+    before, _, later = first.partition("; ")
+    script = f"""
+{later}
+import torch
+torch.set_num_threads(1)
+print(*teams(), torch.get_num_threads())
+torch.set_num_threads(2)
+print(*teams())
+"""
+    done = run(SEEING + script, before + "\n", NUMBA_NUM_THREADS="2")
+    assert done == "1 1 1\n2 2"
+
+
+def test_the_variable_of_openmp_is_no_limit_that_torch_sets() -> None:
+    pytest.importorskip("torch")
+    script = "import torch\nlaunch()\nprint(thread_layer().num_threads())"
+    assert run(script, NUMBA_NUM_THREADS="3", OMP_NUM_THREADS="2") == "3"
+
+
 def test_numba_and_kernels_share_a_process() -> None:
     script = """
 import numba

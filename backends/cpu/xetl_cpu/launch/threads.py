@@ -1,7 +1,8 @@
 """Threads for kernels: how many may be used, and numba's pools that run them.
 
 If numba is loaded too, both share a pool, and ``numba.set_num_threads`` applies to
-kernels as well. So do limits that `threadpoolctl` sets for OpenMP. Simultaneous
+kernels as well. So do ``torch.set_num_threads``, if torch was imported before the first
+launch, and limits that `threadpoolctl` sets for OpenMP. Simultaneous
 launches of several Python threads share the number of threads: each makes its own team,
 and N teams of N threads would slow each other down.
 
@@ -264,10 +265,55 @@ def address(pool: ModuleType, name: str) -> int:
 
 
 def openmp_limit(pool: ModuleType) -> int:
-    """Return the address of ``omp_get_max_threads`` of a pool's OpenMP; 0: none."""
+    """Return the address of the function that returns the limit of OpenMP's threads.
+
+    This is ``at::get_num_threads`` if torch is loaded, which may have an OpenMP of its
+    own. Else it is ``omp_get_max_threads`` of the pool's OpenMP; 0: it has none.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.__file__ is not None:
+        library = Path(torch.__file__).parent / "lib/libtorch_cpu.so"
+        found = _function(str(library), "_ZN2at15get_num_threadsEv")
+        if found:
+            return found
+    return _of_openmp(pool, "omp_get_max_threads")
+
+
+def _of_openmp(pool: ModuleType, name: str) -> int:
+    """Return the address of a function of the OpenMP that a pool calls; 0: none.
+
+    If a library has made its own OpenMP global, as torch does, the pool calls this, and
+    not the one that it is linked to.
+    """
+    own = str(pool.__file__)
+    return _function(own, name) and (_function(None, name) or _function(own, name))
+
+
+def _usual_limit() -> int:
+    """Return the limit that OpenMP has if nobody has set one."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() else len(os.sched_getaffinity(0))
+
+
+def _launch_threads(pool: ModuleType, count: int) -> None:
+    """Start the pool; its OpenMP, which others may use as well, keeps its limit."""
+    limit = _of_openmp(pool, "omp_get_max_threads")
+    before = _query(limit)() if limit else 0
+    set_number = ctypes.CFUNCTYPE(None, ctypes.c_int)
+    set_number(address(pool, "launch_threads"))(count)
+    if limit:
+        set_number(_of_openmp(pool, "omp_set_num_threads"))(before)
+
+
+def _function(library: str | None, name: str) -> int:
+    """Return the address of a function in a library, or in those that it links to.
+
+    Args:
+        library: None: those whose functions are global.
+        name: of the function.
+    """
     try:
-        # This also searches the libraries that the pool is linked to.
-        function = ctypes.CDLL(str(pool.__file__)).omp_get_max_threads
+        function = getattr(ctypes.CDLL(library), name)
     except (OSError, AttributeError):
         return 0
     return ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -283,7 +329,7 @@ class ThreadLayer:
         parallel_for: address of the function kernels call to fork and join; 0: none.
         asked: address of the function that returns the number the user asked for; 0:
             none.
-        openmp: address of ``omp_get_max_threads``; 0: none.
+        openmp: address of the function that returns OpenMP's limit; 0: none.
         usual: the result of that function if no limit is set.
         lock: held during a launch, for pools that only one thread may use.
     """
@@ -309,7 +355,7 @@ class ThreadLayer:
             count = asked if 0 < asked < count else count
         if self.openmp:
             limit = _query(self.openmp)()
-            # The pool sets its own size in the thread that starts it; that is no limit.
+            # numba sets the size of its pool in the thread that starts it: no limit.
             is_set = limit not in (self.usual, self.limit)
             count = limit if is_set and 0 < limit < count else count
         return count
@@ -387,8 +433,7 @@ def _start(count: int) -> ThreadLayer:
         if pool is None:
             continue
         openmp = openmp_limit(pool)
-        usual = _query(openmp)() if openmp else 0
-        ctypes.CFUNCTYPE(None, ctypes.c_int)(address(pool, "launch_threads"))(count)
+        _launch_threads(pool, count)
         if name == WORKQUEUE != layers[0] and not was_forked():
             _warn_of_workqueue(layers[0])
         return ThreadLayer(
@@ -397,7 +442,7 @@ def _start(count: int) -> ThreadLayer:
             address(pool, "parallel_for"),
             address(pool, "get_num_threads"),
             openmp,
-            usual,
+            _usual_limit(),
             ForkSafeLock() if name == WORKQUEUE else None,
         )
     return SERIAL
