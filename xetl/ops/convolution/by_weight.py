@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.language.ops import cdiv
@@ -53,8 +54,9 @@ from xetl.ops.rows.reductions import add_all
 
 _PROGRAMS = 64
 """Programs of `direct_by_weight` if there are as many images."""
-_MOST_ROWS = 256
-"""The most rows of a product of windows: they share what is read of the gradient."""
+_MOST_COLUMNS, _MOST_STEPS = 1024, 256
+"""The most columns of a product of windows, which share what is read of the gradient,
+and the most pixels that are copied for it, if there are several rows."""
 
 
 class _Tile(NamedTuple):
@@ -98,7 +100,8 @@ def by_weight(
     copies, windows, view = _find_shifted(x, g, groups, across)
     wanted = cdiv(ENOUGH, tiles * cdiv(outer, tile[1]) * groups)
     parts = divisors(batch, 2 * wanted)[-1] if wanted > 1 else 1
-    found, sums = _partial_sums((groups, kh * kw, inner, outer), parts, made)
+    shape = groups, kh * kw, inner, outer
+    found, whole, sums = _partial_sums(shape, parts, made)
 
     def of_images(array: Numbers) -> Numbers:
         return array.reshape(batch * groups, outer, pixels)
@@ -120,21 +123,19 @@ def by_weight(
     constants = (groups, batch // parts, kh, turns, sums_of(x.dtype), *tile, pixels)
     grid = (tiles, cdiv(outer, tile[1]), parts * groups)
     launch = Launch(convolution_by_weight, (view, seen, each_tap), (), grid, constants)
-    return [*copies, Step(launch, (windows, right, found)), *sums]
+    product = Step(launch, (windows, right, found))
+    return [*copies, product, *sums, *taps_last(whole, made)]
 
 
 def _partial_sums(
     shape: Shape, parts: int, made: Operand
-) -> tuple[Operand, list[Step]]:
-    """Return the memory of products (groups, taps, c, o), and the steps that end them.
-
-    These add the parts, and write the result as `taps_last` does.
-    """
+) -> tuple[Operand, Operand, list[Step]]:
+    """Return the memory of the parts of products and of their sums, and the steps."""
     whole = temporary(shape, made.dtype)
     if parts == 1:
-        return whole, taps_last(whole, made)
+        return whole, whole, []
     found = temporary((parts, *shape), sums_of(made.dtype))
-    return found, [*add_all(found, whole, 1.0, 0), *taps_last(whole, made)]
+    return found, whole, [*add_all(found, whole, 1.0, 0)]
 
 
 def _tile_of(x: Operand, g: Geometry, channels: Pair) -> _Tile | None:
@@ -202,32 +203,37 @@ def _by_windows(
     (rows, columns), (outer, inner) = g.result, (made.shape[0] // groups, made.shape[1])
     batch, depth = x.shape[0], paired(inner, x)
     copies, padded, (windows,) = find_windows(x, [g], groups)
-    right: Operand = grad
-    seen: View = lambda a: _as_one(by_pixels(a))
     if groups > 1 or not is_channels_last(grad):
-        right = temporary((groups, batch * rows * columns, outer), x.dtype)
-        seen = itself
-        of_groups: View = lambda a: a.reshape(batch, groups, outer, -1).swapaxes(0, 1)
-        to: View = lambda a: a.reshape(groups, batch, rows * columns, outer)
-        copies.append(turn(grad, of_groups, right, to))
+        more, grad = contiguous(grad, groups)
+        copies += more
     taps, room = g.taps[0] * windows.columns, room_of(x) // x.dtype.itemsize
-    most = max(1, min(_MOST_ROWS, room // columns))
-    seen_taps = divisors(taps, max(1, most // windows.width))[-1]
-    tile = evenly(windows.width, min(most, MOST_PIXELS)), min(TILE, outer)
-    part = max(1, min(MOST_PIXELS, room // (seen_taps * tile[0])) // columns)
-    each_tap: View = lambda a: a.reshape(-1, seen_taps * windows.width, outer)
+    seen_taps = divisors(taps, max(1, _MOST_COLUMNS // windows.width))[-1]
+    tile = min(TILE, outer), evenly(windows.width, _MOST_COLUMNS)
+    most = min(_MOST_STEPS, room // (seen_taps * tile[1]))
+    part = evenly(rows, max(1, most // columns))
     programs = groups * taps // seen_taps
-    across = cdiv(windows.width, tile[0]), cdiv(outer, tile[1])
-    steps = cdiv(batch * rows, part)
-    products = cdiv(steps, cdiv(ENOUGH, size_of(across) * programs))
-    parts = cdiv(steps, products)
-    found, sums = _partial_sums((groups, size_of(g.taps), depth, outer), parts, made)
-    grid = (*across, parts * programs)
+    across = cdiv(outer, tile[0]), cdiv(windows.width, tile[1])
+    count = batch * cdiv(rows, part)
+    products = cdiv(count, cdiv(ENOUGH, size_of(across) * programs))
+    parts = cdiv(count, products)
+    # What a program has of the taps of a group, whatever their order in a window.
+    each = taps // seen_taps, outer, size_of(g.taps) * seen_taps // taps, depth
+    found, whole, sums = _partial_sums((groups, *each), parts, made)
+    of_taps: View = lambda a: a.reshape(groups, *each).swapaxes(0, 1)[..., :inner]
+
+    def to_taps(array: Numbers) -> Numbers:
+        weights = array.reshape(groups, outer, inner, *each[::2])
+        return np.moveaxis(weights, 3, 0)
+
+    each_image: View = lambda a: a.reshape(batch * groups, outer, rows * columns)
+    each_program: View = lambda a: a.reshape(-1, outer, seen_taps * windows.width)
     tiles = seen_taps, products, part, *tile, columns
-    constants = (*windows.constants, rows, sums_of(x.dtype), *tiles)
-    views = (windows.view, seen, each_tap)
+    constants = (*windows.constants, groups, rows, sums_of(x.dtype), *tiles)
+    views = (windows.view, each_image, each_program)
+    grid = (*across, parts * programs)
     launch = Launch(convolution_by_windows, views, (), grid, constants)
-    return [*copies, Step(launch, (padded, right, found)), *sums]
+    product = Step(launch, (padded, grad, found))
+    return [*copies, product, *sums, turn(whole, of_taps, made, to_taps)]
 
 
 def _as_one(array: Numbers) -> Numbers:

@@ -192,6 +192,7 @@ def convolution_by_windows(
     ROWS: constexpr,
     STRIDE: constexpr,
     DILATION: constexpr,
+    GROUPS: constexpr,
     COUNT: constexpr,
     ACC: constexpr,
     SEEN: constexpr,
@@ -201,43 +202,45 @@ def convolution_by_windows(
     BN: constexpr,
     BK: constexpr,
 ) -> None:
-    """``out[part, g, tap] = sum over rows of windows[row of tap].T @ grad[g, row]``.
+    """``out[part, g, taps] = sum over rows of grad[image of g, row] @ windows[taps]``.
 
-    The windows of several rows are copied side by side: products with the pixels of one
-    row would be short.
+    The windows of several rows and taps are copied side by side: products with the
+    pixels of one row would be short, and read the gradient for each tap.
 
     Args:
-        windows: see `convolution`, as for TAPS to DILATION.
-        grad: (groups, images * COUNT * BK, channels).
-        out: (parts * groups * TAPS * kj / SEEN, SEEN * k, channels).
+        windows: see `convolution`, as for TAPS to GROUPS.
+        grad: (images * GROUPS, channels, COUNT * BK).
+        out: (parts * GROUPS * TAPS * kj / SEEN, channels, SEEN * k).
         COUNT: rows of an image of the gradient.
-        SEEN: taps of a program; BM is then all of k, unless SEEN is 1.
+        SEEN: taps of a program; BN is then all of k, unless SEEN is 1.
         PRODUCTS: products of a program.
         PART: rows of the gradient of a product.
-        BM: columns of windows of a program.
-        BN: channels of a program.
+        BM: channels of a program.
+        BN: columns of windows of a program.
         BK: pixels of a row of the gradient.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
-    groups, kj = grad.shape[0], windows.shape[1]
+    kj, pieces = windows.shape[1], cdiv(COUNT, PART)
     seen = xetile.program_id(2) * SEEN
-    part, first = seen // (groups * TAPS * kj), seen % (groups * TAPS * kj)
-    g, length = first // (TAPS * kj), PRODUCTS * PART * BK
-    copied = xetile.slm((SEEN * BM, PART * BK), windows.dtype)
-    acc = xetile.zeros((SEEN * BM, BN), ACC)
-    end = min((part + 1) * length, grad.shape[1])
-    for k in range(part * length, end, PART * BK):
+    part, first = seen // (GROUPS * TAPS * kj), seen % (GROUPS * TAPS * kj)
+    g, begin = first // (TAPS * kj), part * PRODUCTS
+    copied = xetile.slm((PART * BK, SEEN * BN), windows.dtype)
+    acc = xetile.zeros((BM, SEEN * BN), ACC)
+    end = min(begin + PRODUCTS, grad.shape[0] // GROUPS * pieces)
+    for number in range(begin, end):
+        image, row = number // pieces * GROUPS + g, number % pieces * PART
         xetile.barrier()
-        for number in range(SEEN * PART):
-            tap, i = first + number // PART, k // BK + number % PART
-            window = xetile.zeros((BK, BM), windows.dtype)
-            if i * BK < grad.shape[1]:
-                top = (i // COUNT * groups + g) * ROWS + i % COUNT * STRIDE
-                row = windows[top + tap // kj % TAPS * DILATION, tap % kj]
-                window = take(row, [0, m], (BK, BM), windows.dtype)
-            put(window.T, copied, [number // PART * BM, number % PART * BK])
+        for each in range(SEEN * PART):
+            tap, i = first + each // PART, row + each % PART
+            top = image * ROWS + i * STRIDE + tap // kj % TAPS * DILATION
+            to = [each % PART * BK, each // PART * BN]
+            if COUNT % PART == 0 or i < COUNT:
+                window = take(windows[top, tap % kj], [0, n], (BK, BN), windows.dtype)
+                put(window, copied, to)
+            else:
+                put(xetile.zeros((BK, BN), windows.dtype), copied, to)
         xetile.barrier()
-        a = xetile.load_tile(xetile.init_tile(copied, [0, 0], copied.shape))
-        b = xetile.load_tile(xetile.init_tile(grad[g], [k, n], (PART * BK, BN)))
-        acc = xetile.tile_mma(a, b, acc)
+        pixels = xetile.init_tile(grad[image], [m, row * BK], (BM, PART * BK))
+        b = xetile.load_tile(xetile.init_tile(copied, [0, 0], copied.shape))
+        acc = xetile.tile_mma(xetile.load_tile(pixels), b, acc)
     put(acc, out[xetile.program_id(2)], [m, n])
