@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from xetl import xetile
+from xetl import ops, xetile
 from xetl.xetile import cdiv, constexpr, f32
 from xetl_cpu.launch import executable, fastcall
 from xetl_cpu.launch.threads import ThreadLayer, thread_layer
@@ -110,3 +110,10 @@ def test_products_of_any_depth(forks: Forks, rows: int, depth: int) -> None:
     asked = forks(product[grid], a, b, c, min(rows, 16), 64)
     assert (2 in asked) == (depth > 100)
     assert np.array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize(("keys", "expected"), [(1000, []), (65536, [2])])
+def test_one_query_over_many_keys(forks: Forks, keys: int, expected: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    q, k = (rng.standard_normal((n, 64), np.float32) for n in (1, keys))
+    assert forks(ops.scaled_dot_product_attention, q, k, k) == expected

@@ -60,6 +60,16 @@ DEVICE_KEYS = {16: 64, 32: 32, 64: 8}
 twice as many, 32 and 64 bits, which lanes multiply, spill some KB a subgroup."""
 
 
+_PROGRAMS = 64
+"""Programs enough for the cores of a machine, if it can be had by parts of the keys."""
+
+_PART = 1 << 18
+"""The least elements of k and v of a part: 20 to 40 us on a CPU."""
+
+_PARTED = 1 << 21
+"""The least elements of k and v if there are parts: joining them takes some us."""
+
+
 def blocks_of(
     operands: Sequence[Operand], extents: tuple[int, int], *, is_masked: bool
 ) -> tuple[int, int]:
@@ -88,6 +98,20 @@ def blocks_of(
         return block, _cheapest(_KEYS_TILED if rows else _KEYS, keys)
     wide = rows and columns > _CAUSAL_KEYS[-2]
     return block, _cheapest(_CAUSAL_KEYS if wide else _CAUSAL_KEYS[:-1], keys)
+
+
+def parts_of(keys: int, columns: int, programs: int) -> int:
+    """Return the number of programs that share the keys of a matrix.
+
+    It follows from shapes alone, so results do not depend on the number of threads.
+
+    Args:
+        columns: those of k and v.
+        programs: the number of programs, each with all keys.
+    """
+    if programs * keys * columns < _PARTED:
+        return 1
+    return max(1, min(cdiv(_PROGRAMS, programs), keys * columns // _PART))
 
 
 def are_merged(operands: Sequence[Operand], matrices: int) -> bool:

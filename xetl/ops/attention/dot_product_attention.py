@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any
 
@@ -18,9 +18,10 @@ from xetl.ops.attention.blocks import (
     blocks_of,
     gradient_blocks,
     multiplied_as,
+    parts_of,
     whole_gradient_blocks,
 )
-from xetl.ops.attention.kernel import attention
+from xetl.ops.attention.kernel import attention, joined_parts
 from xetl.ops.calling.calls import Launch, View, chain, itself, split_batch
 from xetl.ops.calling.declarations import (
     SUMS,
@@ -39,6 +40,7 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import array_of, size_of
 from xetl.ops.dropouts import new_seed
+from xetl.ops.products.plans import STREAMED
 
 _NAME = "scaled_dot_product_attention"
 
@@ -46,6 +48,9 @@ _LOG2_E = 1.4426950408889634
 
 _LEAST_FACTOR = 2.0**-126
 """The least factor of scores: 0 times a masked score (minus infinity) would be NaN."""
+
+_OUT = 4
+"""The place of the result among the operands of `attention`."""
 
 _ALL = -1, -1
 """The window with all keys."""
@@ -252,8 +257,10 @@ def scaled_dot_product_attention(
         # If each head has one query, those of a group can be rows of one matrix.
         is_alike = q.shape[-2] == 1 and not is_masked and not dropout_p
         matrices = size_of(result_shape[:-2]) // groups
-        merged = is_alike and are_merged((q, k, v), matrices)
-        s, t = q.shape[-2] * (groups if merged else 1), k.shape[-2]
+        t, both = k.shape[-2], k.shape[-1] + v.shape[-1]
+        shares = parts_of(t, both, matrices)
+        merged = is_alike and are_merged((q, k, v), matrices * shares)
+        s = q.shape[-2] * (groups if merged else 1)
         aligned = [q, k, v, *made]
         seen = [_split_heads(x, groups, merged=merged)[1] for x in aligned]
         if mask is not None:
@@ -269,20 +276,73 @@ def scaled_dot_product_attention(
         rest += (multiplied_as((q, k, v), block),)
         grid = (cdiv(s, block), found.matrices, 1)
         operands = (q, k, v, mask, *made, seed if dropout_p else None, *[None] * 4)
+        constants = (1, 1, left, right, *rest, 0)
+        given = operands, [*chained, *[None] * 5], found.loops, grid, constants
         numbers = (*factors_of(number), dropout_p)
-        # With dropout each turn of a loop is a launch: it has to know its matrices.
-        turns, loops = [()], found.loops
         if dropout_p:
-            turns, loops = np.ndindex(loops), ()
-        steps = list[Step]()
-        for i, index in enumerate(turns):
-            inner = [*(_turn(view, index) for view in chained), *[None] * 5]
-            constants = (1, 1, left, right, *rest, i * found.matrices)
-            launch = Launch(attention, inner, loops, grid, constants)
-            steps.append(Step(launch, operands, numbers))
-        return steps
+            return _with_dropout(*given, numbers)
+        parts = 1 if is_masked else parts_of(t, both, grid[0] * grid[1])
+        return attention_steps(*given, numbers, (s, t), parts)
 
     return Call((new_one(result_shape, dtype),), steps)
+
+
+def attention_steps(
+    operands: Sequence[Operand | None],
+    views: Sequence[View | None],
+    loops: Shape,
+    grid: tuple[int, int, int],
+    constants: tuple[Any, ...],
+    numbers: tuple[float, ...],
+    extents: tuple[int, int],
+    parts: int,
+) -> list[Step]:
+    """Return the launches of `attention`, in parts of the keys if there are several.
+
+    Args:
+        grid: that without parts.
+        constants: those without parts.
+        extents: the numbers of queries and keys of a matrix.
+        parts: see `parts_of`.
+    """
+    if parts == 1:
+        launch = Launch(attention, views, loops, grid, constants)
+        return [Step(launch, operands, numbers)]
+    (blocks, matrices, _), (s, t), out = grid, extents, operands[_OUT]
+    assert out is not None
+    acc, rows, block, _, e = constants[5:10]
+    part = cdiv(cdiv(t, parts), block) * block
+    parts = cdiv(t, part)
+    # Rows of whole cache lines: the sums of a row, and what joins them.
+    between = temporary((*loops, matrices, parts, s, cdiv(e + 2, 16) * 16), acc)
+    arrays, seen = [*operands], [*views]
+    arrays[_OUT], seen[_OUT] = between, itself
+    how = (*constants, part)
+    first = Launch(attention, seen, loops, (blocks, matrices, parts), how)
+    rows = min(rows, STREAMED)
+    joined = (itself, views[_OUT]), loops, (cdiv(s, rows), matrices, 1), (acc, rows, e)
+    last = Launch(joined_parts, *joined)
+    return [Step(first, arrays, numbers), Step(last, (between, out), numbers[:1])]
+
+
+def _with_dropout(
+    operands: Sequence[Operand | None],
+    views: Sequence[View | None],
+    loops: Shape,
+    grid: tuple[int, int, int],
+    constants: tuple[Any, ...],
+    numbers: tuple[float, ...],
+) -> list[Step]:
+    """Return a launch for each turn of the host's loops: it has to know its matrices.
+
+    The last of ``constants`` is replaced by the number of matrices before.
+    """
+    steps = list[Step]()
+    for i, index in enumerate(np.ndindex(loops)):
+        inner = [_turn(view, index) for view in views]
+        known = (*constants[:-1], i * grid[1])
+        steps.append(Step(Launch(attention, inner, (), grid, known), operands, numbers))
+    return steps
 
 
 def _check_dropout(dropout_p: float) -> None:

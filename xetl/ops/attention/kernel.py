@@ -9,7 +9,7 @@ When a larger score comes, both sums are scaled by the exponential of the differ
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.xetile import Array, Vector, constexpr, f32, f64, i32
 
 LEAST = -3e38
@@ -87,6 +87,17 @@ def coarse_scale(largest: Vector) -> Vector:
 
 
 @xetile.function
+def scale_of(largest: Vector, factor: float) -> Vector:
+    """Return the factors of scores. If exp2 could overflow, only the largest counts.
+
+    Then others are at least 4 less.
+    """
+    scale = xetile.full(largest.shape, factor, largest.dtype)
+    is_small = abs(largest) < COARSE / factor
+    return xetile.where(is_small, scale, coarse_scale(largest))
+
+
+@xetile.function
 def attended(
     rows: Vector,
     keys: Array,
@@ -96,6 +107,7 @@ def attended(
     seed: Array | None,
     number: int,
     first: int,
+    begin: int,
     shift: int,
     limit: int,
     factor: float,
@@ -109,23 +121,26 @@ def attended(
     ACC: constexpr,
     BN: constexpr,
     E: constexpr,
-) -> Vector:
-    """Return the result of some queries; see `attention`.
+) -> tuple[Vector, Vector, Vector]:
+    """Return the largest scores, and the sums of exponentials and of weighted values.
 
-    ``CLEAN``: whether memory may have keys behind ``limit``, and ``shift`` may be
-    negative.
+    Args:
+        rows: some queries; for the others see `attention`.
+        begin: the first key, a multiple of BN.
+        limit: the end of the keys, ``begin`` or less if there are none.
+        CLEAN: whether memory may have keys behind ``limit``, and ``shift`` may be
+            negative.
     """
     largest = xetile.full((rows.shape[0], 1), LEAST, ACC)
     total = xetile.zeros((rows.shape[0], 1), ACC)
     acc = xetile.zeros((rows.shape[0], E), ACC)
-    start, end, whole = 0, limit, limit // BN * BN
+    start, end, whole = begin, limit, limit // BN * BN
     if RIGHT is not None:
         reach = first + shift + RIGHT
         end, whole = min(end, reach + rows.shape[0]), min(whole, (reach + 1) // BN * BN)
-        if CLEAN:  # `shift` may be negative
-            whole = max(whole, 0)
+    whole = max(whole, begin)  # `shift` may be negative, and `begin` behind all keys
     if LEFT is not None:
-        start = max(first + shift - LEFT, 0) // BN * BN
+        start = max(first + shift - LEFT, begin) // BN * BN
         whole = start
     # A block needs no mask if every query sees all of its keys.
     for is_masked in xetile.static_range(2):
@@ -144,10 +159,8 @@ def attended(
             best = scores.max(1, keepdims=True, propagate_nan=False)
             new = xetile.maximum(largest, best, propagate_nan=False)
             # `new * by` is rounded, but equally for all keys of a block, so it cancels
-            # out. If scores are so large that exp2 could overflow, only the largest
-            # counts: others are at least 4 less.
-            scale = xetile.full(new.shape, factor, new.dtype)
-            by = xetile.where(abs(new) < COARSE / factor, scale, coarse_scale(new))
+            # out.
+            by = scale_of(new, factor)
             shifted, is_coarse = new * by, values.dtype == xetile.bf16
             power = scores * by - shifted
             e = xetile.exp2(power, approximate=is_coarse, nonpositive=True)
@@ -161,8 +174,24 @@ def attended(
             if seed is not None:
                 e = e * dropout_factors(seed, number, first, n, limit, p, e)
             acc = xetile.tile_mma(e.to(mul), v.to(mul), acc * fade)
+    return largest, total, acc
+
+
+@xetile.function
+def mean_of(total: Vector, acc: Vector) -> Vector:
+    """Return the weighted mean of values; 0 for a query that sees no key."""
     # One division for each query: a division takes as long as 16 products.
     return xetile.where(total == 0, 0.0, acc * (1.0 / total))
+
+
+@xetile.function
+def put_part(
+    largest: Vector, total: Vector, acc: Vector, to: Array, first: int
+) -> None:
+    """Store what `joined_parts` joins."""
+    put(acc, to, [first, 0])
+    put(largest, to, [first, acc.shape[1]])
+    put(total, to, [first, acc.shape[1] + 1])
 
 
 @xetile.kernel
@@ -192,6 +221,7 @@ def attention(
     E: constexpr,
     MUL: constexpr = None,
     before: int = 0,
+    PART: constexpr = None,
 ) -> None:
     """``out = softmax(q @ k.T * scale) @ v`` for each matrix of a batch.
 
@@ -225,6 +255,8 @@ def attention(
         E: columns of ``v`` and ``out``.
         MUL: the dtype of the product with ``v``; None: that of ``v``.
         before: the number of matrices of the launches before this one.
+        PART: keys of a program, a multiple of BN; None: all. With it, ``out`` gets what
+            `joined_parts` joins: (matrices, parts, s, E + 2 or more).
     """
     first, number = xetile.program_id(0) * BM, xetile.program_id(1)
     b, h = number // HEADS, number % HEADS
@@ -250,9 +282,52 @@ def attention(
         keys, values = matrix(k, number), matrix(v, number)
         limit, shift = keys.shape[0], 0
     rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
+    begin = 0
+    if PART is not None:
+        begin = xetile.program_id(2) * PART
+        limit = min(limit, begin + PART)
     sources = (rows, keys, values, added, pages, seed, before + number)
-    place, scales = (first, shift, limit), (factor, bias_factor, p)
+    place, scales = (first, begin, shift, limit), (factor, bias_factor, p)
     is_cut = lengths is not None or q_starts is not None
     how = (is_cut, LEFT, RIGHT, NEGATIVE, MUL, ACC, BN, E)
-    result = attended(*sources, *place, *scales, *how)
-    put(result, to, [first, 0])
+    largest, total, acc = attended(*sources, *place, *scales, *how)
+    if PART is None:
+        put(mean_of(total, acc), to, [first, 0])
+    else:
+        put_part(largest, total, acc, out[number, xetile.program_id(2)], first)
+
+
+@xetile.kernel
+def joined_parts(
+    parts: Array,
+    out: Array,
+    factor: float,
+    ACC: constexpr,
+    BM: constexpr,
+    E: constexpr,
+) -> None:
+    """Join the results of parts of the keys, as `attended` joins blocks.
+
+    Args:
+        parts: (matrices, parts, s, E + 2 or more): the weighted sum of values, the
+            largest score and the sum of exponentials of each query.
+        out: (..., s, E).
+        factor: that of `attention`.
+        ACC: the dtype of ``parts``.
+        BM: queries of a program.
+    """
+    row, number = xetile.program_id(0) * BM, xetile.program_id(1)
+    source = parts[number]
+    largest = xetile.full((BM, 1), LEAST, ACC)
+    for i in range(source.shape[0]):
+        its = take(source[i], [row, E], (BM, 1), ACC)
+        largest = xetile.maximum(largest, its)
+    by = scale_of(largest, factor)
+    total, acc = xetile.zeros((BM, 1), ACC), xetile.zeros((BM, E), ACC)
+    for i in range(source.shape[0]):
+        part = source[i]
+        its = take(part, [row, E], (BM, 1), ACC)
+        share = xetile.exp2((its - largest) * by, nonpositive=True)
+        total = total + take(part, [row, E + 1], (BM, 1), ACC) * share
+        acc = acc + take(part, [row, 0], (BM, E), ACC) * share
+    put(mean_of(total, acc), matrix(out, number), [row, 0])

@@ -276,6 +276,13 @@ def test_attention() -> None:
     close(found, p / p.sum(-1, keepdims=True) @ v)
 
 
+def test_one_query_over_many_keys() -> None:
+    q, k, v = numbers(1, 64), numbers(16400, 64), numbers(16400, 80)
+    found = ops.scaled_dot_product_attention(*map(OnDevice, (q, k, v)))
+    scores = np.exp(np.float64(q) @ np.float64(k).T / 8)
+    close(found, scores @ v / scores.sum(-1, keepdims=True))
+
+
 @pytest.mark.slow
 def test_attention_without_keys_is_zero() -> None:
     empty, out = numbers(2, 0, 16), OnDevice(numbers(2, 20, 16))
