@@ -70,8 +70,8 @@ def test_heads_with_the_same_keys(groups: int) -> None:
     q = normal(1, 2 * groups, 1, 64)
     k, v = (normal(1, 2, LONG, 64, seed=i) for i in (1, 2))
     out = scaled_dot_product_attention(q, k, v, enable_gqa=True)
-    whole = (x.repeat(groups, axis=1) for x in (k, v))
-    assert abs(out - exact(q, *whole, False)).max() < 1e-5
+    whole = [x.repeat(groups, axis=1) for x in (k, v)]
+    assert abs(out - exact(q, whole[0], whole[1], False)).max() < 1e-5
 
 
 def _queries() -> Any:
