@@ -148,6 +148,24 @@ def test_the_sum_of_conditions_counts() -> None:
         np.testing.assert_array_equal(found, x.sum(dim))
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.bool_])
+@pytest.mark.parametrize("shape", [(2, 2), (50, 256), (4, 3000), (2, 70000)])
+def test_a_sum_as_bool_is_whether_a_number_is_not_zero(
+    shape: tuple[int, int], dtype: Any
+) -> None:
+    x = np.zeros(shape, dtype)
+    x[0] = [1, -1] * (shape[1] // 2) if dtype in (np.int64, np.int8) else 1
+    x[1, -1] = 1
+    for dim in (0, 1, None):
+        found = ops.sum(x, dim, dtype=np.bool_)
+        assert np.asarray(found).dtype == np.bool_
+        np.testing.assert_array_equal(found, (x != 0).any(dim))
+        assert not np.any(ops.sum(0 * x, dim, dtype=np.bool_))
+    with pytest.raises(LaunchError, match="cumsum") as caught:
+        ops.cumsum(x, 1, dtype=np.bool_)
+    assert caught.value.code == "X0828"
+
+
 @pytest.mark.parametrize("name", ["sum", "mean", "cumsum", "softmax", "log_softmax"])
 def test_floats_do_not_become_integers(name: str) -> None:
     for dtype in (np.float32, np.float64):

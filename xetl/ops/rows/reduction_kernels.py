@@ -196,6 +196,8 @@ def combined(acc: Vector, v: Vector, KIND: constexpr) -> Vector:
     """Combine two vectors as `tile_reduce` of this kind does."""
     if KIND == "add":
         return acc + v
+    if KIND == "or":
+        return acc | v
     return xetile.maximum(acc, v) if KIND == "max" else xetile.minimum(acc, v)
 
 
@@ -217,7 +219,7 @@ def reduce_rows(
         x: (..., m, n).
         out: (..., m, parts).
         factor: a sum is multiplied by it.
-        KIND: ``add``, ``max`` or ``min``.
+        KIND: ``add``, ``max``, ``min``, or ``or`` of bools.
         FIRST: the neutral element of KIND.
         PIECES: pieces of a part. 0: a row is one part; None: a row is one piece.
         ACC: the dtype of the computation.

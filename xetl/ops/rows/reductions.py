@@ -82,7 +82,7 @@ _SHARES = 4
 
 def limit_of(kind: str, dtype: DType) -> Any:
     """Return the neutral element of a reduction."""
-    if kind == "add":
+    if kind in ("add", "or"):
         return 0
     if dtype.is_float:
         return float("-inf" if kind == "max" else "inf")
@@ -107,7 +107,7 @@ def _reduce(
     name: str, kind: str, x: Operand, dim: Any, keepdim: bool, dtype: DType, acc: DType
 ) -> Call:
     what = reduced(name, x, dim, keepdim)
-    if kind != "add" and what.columns == 0:
+    if kind in ("max", "min") and what.columns == 0:
         raise nothing(name, x)
     factor = 1.0 if name != "mean" else 1 / what.columns if what.columns else np.nan
 
@@ -312,7 +312,8 @@ def sum(
 ) -> Any:
     """The sum over dimensions, in f32 (f64 for f64, i64 for integers), rounded once.
 
-    If ``dtype`` is a float dtype, integers are summed as floats.
+    If ``dtype`` is a float dtype, integers are summed as floats; if it is bool, the sum
+    is whether one of them is not 0.
 
     Args:
         input: any shape; floats or integers, from any library as for `softmax`.
@@ -328,6 +329,8 @@ def sum(
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     wanted, acc = sum_dtypes("sum", input, dtype)
+    if wanted.is_bool:
+        return _reduce("sum", "or", input, dim, keepdim, wanted, wanted)
     return _reduce("sum", "add", input, dim, keepdim, wanted, acc)
 
 

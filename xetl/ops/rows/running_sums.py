@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from xetl.errors import LaunchError
 from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, as_line
 from xetl.ops.calling.declarations import (
@@ -45,6 +46,9 @@ element [measured: Zen 5, f32, 3 columns 4.8 ns a row, then 0.7; 12: 4.8, then 5
 
 def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
     wanted, acc = sum_dtypes("cumsum", x, dtype)
+    if wanted.is_bool:
+        problem = f"`cumsum` of {x.dtype} was asked for a result of {wanted}"
+        raise LaunchError(problem, "X0828", "name an integer dtype, or leave it out")
     dim = find_dim("cumsum", x, dim)
     view = row_view(x.ndim, dim)
 
