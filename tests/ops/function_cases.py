@@ -232,6 +232,15 @@ CASES = [
         for shape in ((4, 6, 18), (3, 6))
     ),
     *(
+        Case(
+            "batch_norm",
+            tensors(normal(*shape)),
+            (None, None, None, None, True, 0.1, 0.1),
+            is_operator=False,
+        )
+        for shape in ((4, 6, 18), (3, 6))
+    ),
+    *(
         Case("gather", lambda dtype, dim=dim: (X(dtype), dim, indices(4, 3, 7)))
         for dim in (0, 1, -1)
     ),

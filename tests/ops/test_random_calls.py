@@ -219,6 +219,15 @@ class Draw(random.Random):
                 lambda x, *most, **out: ops.group_norm(x, groups, *most, **out),
                 lambda x, *most: F.group_norm(x, groups, *most),
             )
+        if prod(shape) > shape[1] and self.random() < 0.5:
+            return Drawn(
+                "batch_norm of a batch",
+                (x, row, shift),
+                lambda x, *most, **out: ops.batch_norm(
+                    x, None, None, *most, training=True, **out
+                ),
+                lambda x, *most: F.batch_norm(x, None, None, *most, training=True),
+            )
         mean, variance = torch.randn(shape[1]), torch.rand(shape[1]) + 0.1
         seen = mean.to(dtype), variance.to(dtype)
         return Drawn(

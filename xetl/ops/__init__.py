@@ -27,7 +27,8 @@ __all__ += ["adamw", "sgd"]
 _NAMES = {
     "activations": "geglu gelu relu sigmoid silu swiglu tanh",
     "products.added_products": "addmm baddbmm",
-    "rows.channel_norms": "batch_norm group_norm",
+    "rows.batch_norms": "batch_norm",
+    "rows.channel_norms": "group_norm",
     "convolution.convolutions": "conv1d conv2d",
     "attention.dot_product_attention": "scaled_dot_product_attention",
     "dropouts": "dropout",
@@ -73,7 +74,8 @@ if TYPE_CHECKING:
     from xetl.ops.products.matrix_product import bmm, linear, matmul, prepack
     from xetl.ops.products.scaled_products import grouped_mm, scaled_mm
     from xetl.ops.rotary import rope
-    from xetl.ops.rows.channel_norms import batch_norm, group_norm
+    from xetl.ops.rows.batch_norms import batch_norm
+    from xetl.ops.rows.channel_norms import group_norm
     from xetl.ops.rows.extremes import max, min
     from xetl.ops.rows.normalization import layer_norm, rms_norm
     from xetl.ops.rows.ordering import argsort, sort, topk

@@ -34,6 +34,7 @@ _ROWS = ("layer_norm", "rms_norm", "rope", "linear_int4")
 _ATTENTION = "scaled_dot_product_attention"
 _DERIVED = {
     "attention_gradients": _ATTENTION,
+    "batch_norm_training_backward": "batch_norm",
     "class_loss_backward": "cross_entropy` or `nll_loss",
     "convolution_by_input": "conv1d` or `conv2d",
     "convolution_by_weight": "conv1d` or `conv2d",

@@ -1,6 +1,6 @@
-"""``xetl.ops.group_norm`` and ``xetl.ops.batch_norm``: each channel has a weight.
+"""``xetl.ops.group_norm``: each channel has a weight.
 
-Source: Wu and He, arXiv 1803.08494; Ioffe and Szegedy, arXiv 1502.03167.
+Source: Wu and He, arXiv 1803.08494.
 """
 
 from __future__ import annotations
@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, as_line, itself
@@ -35,7 +32,6 @@ from xetl.ops.calling.views import (
     no_wider,
     rows,
     rows_at_once,
-    side_by_side,
     size_of,
     sums_of,
     vectors_of,
@@ -48,13 +44,11 @@ from xetl.ops.rows.reductions import add_each
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
 
-_NARROW = 64
+NARROW = 64
 """Columns of a piece with two sums for each column."""
-_WIDE = 1024
+WIDE = 1024
 """Columns of a piece without sums: 4 KB of f32, so pages are written one by one."""
-_ROWS = 64
-"""Rows of a program if channels are columns; the numbers of its channels stay in L1."""
-_FEW = 8
+FEW = 8
 """Channels of a channels-last array. For fewer, the derivative is faster along rows of
 a copy."""
 
@@ -66,7 +60,7 @@ groups 35 us, then 16; itself 20, then 10; of 4 x 512 x 7 x 7, of which two fit,
 it would be 38]."""
 
 
-def _check(name: str, x: Operand, *others: Operand | None) -> DType:
+def check_channels(name: str, x: Operand, *others: Operand | None) -> DType:
     """Return the dtype of x; check that the others have one number for each channel.
 
     Raises:
@@ -112,7 +106,7 @@ def _piece(x: Operand, n: int) -> int:
     return width_of(cdiv(n, cdiv(n, registers // parts * lanes))) if n else 1
 
 
-def _rows_at_once(x: Operand, channels: int, n: int) -> int:
+def channels_at_once(x: Operand, channels: int, n: int) -> int:
     """Return the channels of a group that are computed at once, each of n elements."""
     most = rows_at_once(x, channels, width_of(n))
     return max(i for i in range(1, most + 1) if channels % i == 0)
@@ -137,30 +131,13 @@ def _groups_at_once(
     return channels, x.shape[1], width, each, width == n
 
 
-def _channels_last(x: Operand, least: int = 1) -> tuple[int, ...] | None:
+def channels_last(x: Operand, least: int = 1) -> tuple[int, ...] | None:
     """Return the order of dimensions of the result if x is channels-last, else None.
 
     Also return None if x has fewer than ``least`` channels.
     """
     is_last = x.order is not None and x.order[-1] == 1 and x.shape[1] >= least
     return (0, *range(2, x.ndim), 1) if is_last else None
-
-
-def _whole(
-    x: Operand, is_columns: bool, together: int = 1
-) -> tuple[View, Sequence[int]]:
-    """Return the view (samples, channels, n), or (rows, channels) if channels are last.
-
-    Also return the dimensions of x that become the last one of the view.
-
-    Args:
-        together: how many rows (of channels) become one row of the view.
-    """
-    samples, channels, n = *x.shape[:2], size_of(x.shape[2:])
-    if is_columns:
-        shape = samples * n // together, together * channels
-        return lambda a: np.moveaxis(a, 1, -1).reshape(shape), (1,)
-    return lambda a: a.reshape(samples, channels, n), range(2, x.ndim)
 
 
 @function(results=3)
@@ -173,7 +150,7 @@ def group_norm_backward(
 ) -> Any:
     """The gradients of input, weight and bias."""
     acc = SUMS[input.dtype]
-    order = _channels_last(input, _FEW)
+    order = channels_last(input, FEW)
 
     def steps(made: Any) -> Any:
         groups, channels, n = _grouped(input, num_groups)
@@ -193,17 +170,23 @@ def group_norm_backward(
             launch = Launch(kernel, views, (), grid, (acc, *some))
             return [*moves, *more, Step(launch, (g, x, weight, *made), (eps,))]
         views = (flat, flat, whole, itself, flat, column, column)
-        pieces = min(_piece(input, n), _NARROW), min(width_of(n), _WIDE)
-        constants = (channels, num_groups, acc, *pieces, _rows_at_once(x, channels, n))
+        pieces = min(_piece(input, n), NARROW), min(width_of(n), WIDE)
+        constants = (
+            channels,
+            num_groups,
+            acc,
+            *pieces,
+            channels_at_once(x, channels, n),
+        )
         grid = (groups, 1, 1)
         launch = Launch(kernels.group_norm_backward_rows, views, (), grid, constants)
         step = Step(launch, (g, x, x, weight, *made), (eps,))
         return [*moves, *more, step]
 
-    return _gradients(input, weight, order, input.shape[0], steps)
+    return gradients(input, weight, order, input.shape[0], steps)
 
 
-def _gradients(
+def gradients(
     x: Operand,
     weight: Operand | None,
     order: tuple[int, ...] | None,
@@ -246,10 +229,10 @@ def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
         found: Any = group_norm_backward(grad, x, weight, groups, eps)
     else:
         found = grad, *[grad.new_zeros(x.shape[1])] * 2
-    return _named(context, found)
+    return named(context, found)
 
 
-def _named(context: Context, found: Sequence[Any]) -> Mapping[str, Any]:
+def named(context: Context, found: Sequence[Any]) -> Mapping[str, Any]:
     """Return the gradients by name."""
     by_input, by_weight, by_bias = found
     if context.needs("bias"):
@@ -285,9 +268,9 @@ def group_norm(
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
-    dtype = _check("group_norm", input, weight, bias)
+    dtype = check_channels("group_norm", input, weight, bias)
     groups, channels, n = _grouped(input, num_groups)
-    order = _channels_last(input, _FEW) if n > 1 else None
+    order = channels_last(input, FEW) if n > 1 else None
 
     def steps(made: Any) -> Any:
         if order is not None:
@@ -309,122 +292,10 @@ def group_norm(
             views = (flat, itself, itself, flat)
             launch = Launch(kernel, views, (), grid, (acc, *some))
             return [*moves, Step(launch, (x, weight, bias, *made), (eps,))]
-        pieces = _piece(input, n), _rows_at_once(x, channels, n)
+        pieces = _piece(input, n), channels_at_once(x, channels, n)
         constants = (channels, num_groups, acc, *pieces)
         views = (flat, whole, itself, itself, flat)
         launch = Launch(kernels.group_norm_rows, views, (), grid, constants)
         return [*moves, Step(launch, (x, x, weight, bias, *made), (eps,))]
-
-    return Call((Operand("out", input.shape, dtype, order=order),), steps)
-
-
-@function(results=3)
-def batch_norm_backward(
-    grad: ArrayLike,
-    input: ArrayLike,
-    running_mean: ArrayLike,
-    running_var: ArrayLike,
-    weight: ArrayLike | None,
-    eps: float,
-) -> Any:
-    """The gradients of input, weight and bias.
-
-    The last two are summed in parts: over one sample, or over some rows if channels are
-    columns.
-    """
-    acc, (samples, channels) = SUMS[input.dtype], input.shape[:2]
-    order, n = _channels_last(input, _FEW), size_of(input.shape[2:])
-    is_columns = n == 1 or order is not None
-    parts = cdiv(samples * n, _ROWS) if is_columns else samples
-
-    def steps(made: Any) -> Any:
-        whole, dims = _whole(input, is_columns)
-        (g, first), (x, then) = (along_view(a, whole, *dims) for a in (grad, input))
-        views = (whole, whole, *[itself] * 3, whole, itself, itself)
-        width = width_of(channels if is_columns else n)
-        kernel, grid = kernels.batch_norm_backward_rows, (channels, samples, 1)
-        constants: tuple[Any, ...] = (acc, min(_NARROW, width))
-        if is_columns:
-            width = min(_WIDE, width)
-            kernel, constants = kernels.batch_norm_backward_columns, (acc, _ROWS, width)
-            grid = (cdiv(channels, width), parts, 1)
-        launch = Launch(kernel, views, (), grid, constants)
-        given = g, x, running_mean, running_var, weight
-        return [*first, *then, Step(launch, (*given, *made), (eps,))]
-
-    return _gradients(input, weight, order, parts, steps)
-
-
-def _batch_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    x, mean, variance, weight = context.saved
-    eps = float(context["eps"])
-    if not x.numel():
-        return _named(context, (grad, *[grad.new_zeros(x.shape[1])] * 2))
-    if not (context.needs("weight") or context.needs("bias")):
-        zeros = mean * 0
-        return {"input": batch_norm(grad, zeros, variance, weight, None, eps=eps)}
-    found: Any = batch_norm_backward(grad, x, mean, variance, weight, eps)
-    return _named(context, found)
-
-
-@function(
-    backward=_batch_backward,
-    saves=["input", "running_mean", "running_var", "weight"],
-)
-def batch_norm(
-    input: ArrayLike,
-    running_mean: ArrayLike,
-    running_var: ArrayLike,
-    weight: ArrayLike | None = None,
-    bias: ArrayLike | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-    *,
-    out: ArrayLike = None,
-) -> Any:
-    """``(x - running_mean) / sqrt(running_var + eps) * weight + bias`` of channels.
-
-    Args:
-        input: (samples, channels, ...); f16, bf16, f32 or f64, from any library as for
-            `softmax`.
-        running_mean: (channels,), without a derivative.
-        running_var: the variance, (channels,), without a derivative.
-        weight: (channels,), any float dtype with no more bits than the computation.
-            None: ones.
-        bias: the same. None: zeros.
-        training: must be False; statistics of a batch are not supported.
-        momentum: has no effect without training.
-        eps: prevents a division by 0.
-        out: the array that gets the result: shape of ``input``, any float dtype.
-
-    Raises:
-        LaunchError: shapes (X0827) or dtypes (X0828) do not fit, or ``training``
-            (X0829).
-    """
-    if training:
-        help_ = "leave out `training`, or use torch's function"
-        raise LaunchError("`batch_norm` knows no statistics of a batch", "X0829", help_)
-    others = running_mean, running_var, weight, bias
-    dtype = _check("batch_norm", input, *others)
-    samples, channels, n = *input.shape[:2], size_of(input.shape[2:])
-    order = _channels_last(input)
-
-    def steps(made: Any) -> Any:
-        is_columns = n == 1 or order is not None
-        some = side_by_side(samples * n, channels) if channels % LEAST else 1
-        whole, dims = _whole(input, is_columns, some)
-        x, moves = along_view(input, whole, *dims)
-        columns = some * channels if is_columns else n
-        width = min(_WIDE, width_of(columns))
-        kernel, grid = kernels.batch_norm_rows, (channels, samples, 1)
-        constants: tuple[Any, ...] = (SUMS[dtype], width)
-        if is_columns:
-            kernel = kernels.batch_norm_columns
-            grid = (cdiv(columns, width), cdiv(samples * n // some, _ROWS), 1)
-            period = channels if some > 1 else None
-            constants = (SUMS[dtype], _ROWS, width, period)
-        launch = Launch(kernel, (whole, *[itself] * 4, whole), (), grid, constants)
-        return [*moves, Step(launch, (x, *others, *made), (eps,))]
 
     return Call((Operand("out", input.shape, dtype, order=order),), steps)

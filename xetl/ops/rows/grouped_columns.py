@@ -19,7 +19,7 @@ from xetl.ops.matrices import put, take
 from xetl.ops.rows.variances import exact
 from xetl.xetile import Array, Vector, constexpr
 
-_SUMMED = 8192
+SUMMED = 8192
 """Elements of a program: 32 KB of f32, so that the first cache has them twice."""
 _WIDE = 1024
 """Columns of a program that sums nothing."""
@@ -67,11 +67,12 @@ def sum_channels(
         total, rest = total + d * d, rest + d
         if grad is not None:
             both = both + d * take(grad[sample], [row, column], (1, WIDTH), ACC)
-    put(middle, mean[sample], [block, column])
+    error = rest / (end - first)  # of the rounded mean
+    put(middle + error, mean[sample], [block, column])
     put(exact(total, rest, end - first), squares[sample], [block, column])
     if grad is not None:
         put(given, slopes[sample], [block, column])
-        put(both, products[sample], [block, column])
+        put(both - given * error, products[sample], [block, column])
 
 
 @xetile.function
@@ -204,7 +205,7 @@ def group_steps(
     (samples, channels), n = x.shape[:2], size_of(x.shape[2:])
     each, acc = channels // num_groups, SUMS[x.dtype]
     width = width_of(cdiv(channels, cdiv(channels, STRIP)))
-    rows, wide = max(1, _SUMMED // width), min(_WIDE, width_of(channels))
+    rows, wide = max(1, SUMMED // width), min(_WIDE, width_of(channels))
     blocks = cdiv(n, rows)
     whole: View = lambda a: np.moveaxis(a, 1, -1).reshape(samples, n, channels)
     own: View = lambda a: a.reshape(num_groups, each)
