@@ -1,10 +1,11 @@
 """Estimates of the run time of blocks: whether a launch is worth several threads.
 
-A vector operation takes 1 ns, and an address nothing. Loops are counted at launch time
-if their ends follow from sizes and from the number of the program: for the program in
-the middle, because the last one may have less to do (and under a causal mask, the one
-in the middle has as much as the mean). Other loops have 8 iterations, or fewer if their
-tile is smaller.
+A load or store takes 1 ns, a simple operation a quarter, and an address nothing. Loops
+and blocks of products are counted at launch time if their ends follow from sizes and
+from the number of the program: for the program in the middle, because the last one may
+have less to do (and under a causal mask, the one in the middle has as much as the
+mean). Other loops have 8 iterations, or fewer if their tile is smaller, and other
+products 128 steps of k.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
 _UNKNOWN_TRIPS = 8
 _UNKNOWN_DEPTH = 128
 _GEMM_PER_NS = 200
+"""Multiplications and additions of a product in a nanosecond."""
 _LOAD_PER_NS = 4
+"""Elements in a nanosecond that are copied, or multiplied by a few rows."""
 _OPERATION = 0.25
 """Nanoseconds of what `operations_of` counts as one."""
 
