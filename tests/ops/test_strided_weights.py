@@ -47,3 +47,27 @@ def test_integers(shape: tuple[int, ...], is_last: bool, dtype: str) -> None:
     expected = torch.nn.functional.conv2d(x.double(), exact, None, *how, groups)
     expected.backward(grad.double())
     assert torch.equal(found, exact.grad.to(kind))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("layout", ["gaps", "expanded", "turned"])
+def test_gradients_as_they_lie(layout: str, groups: int) -> None:
+    made = torch.Generator().manual_seed(0)
+
+    def small(*size: int) -> Any:
+        return torch.randint(-2, 3, size, generator=made).float()
+
+    x, weight = small(3, 8, 13, 12), small(6, 8 // groups, 3, 3).requires_grad_()
+    how = 2, 1, 1, groups
+    out = ops.conv2d(x, weight, None, *how)
+    a, b, m, n = out.shape
+    grad = {
+        "gaps": small(a, 2 * b, 2 * m, 3 * n)[:, ::2, ::2, ::3],
+        "expanded": torch.arange(n).float().expand(out.shape),
+        "turned": small(a, b, n, m).transpose(2, 3),
+    }[layout]
+    (found,) = torch.autograd.grad(out, weight, grad)
+    exact = weight.detach().double().requires_grad_()
+    expected = torch.nn.functional.conv2d(x.double(), exact, None, *how)
+    expected.backward(grad.double())
+    assert torch.equal(found, exact.grad.float())

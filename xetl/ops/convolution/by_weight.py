@@ -115,7 +115,7 @@ def by_weight(
     right: Operand = grad
     seen: View = of_images
     if turns and is_channels_last(grad) and across == columns:
-        seen = lambda a: _as_one(by_pixels(a)).reshape(parts, -1, outer)
+        seen = lambda a: by_pixels(a).reshape(parts, -1, outer)
     elif turns:
         right = temporary((batch, rows, across, outer), grad.dtype)
         seen = lambda a: a.reshape(parts, -1, outer)
@@ -234,10 +234,6 @@ def _by_windows(
     launch = Launch(convolution_by_windows, views, (), grid, constants)
     product = Step(launch, (padded, grad, found))
     return [*copies, product, *sums, turn(whole, of_taps, made, to_taps)]
-
-
-def _as_one(array: Numbers) -> Numbers:
-    return array.reshape(1, -1, array.shape[-1])
 
 
 def _find_shifted(
