@@ -32,8 +32,14 @@ def labels() -> Any:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("options", [{}, {"reduction": "sum", "label_smoothing": 0.1}])
-def test_loss_and_gradients(dtype: Any, options: Any) -> None:
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"reduction": "sum", "label_smoothing": 0.1}, {"reduction": "none"}],
+)
+def test_loss_and_gradients(dtype: Any, is_weighted: bool, options: Any) -> None:
+    if is_weighted:
+        options = options | {"weight": (torch.arange(50) % 8 / 8).to(dtype)}
     ours, theirs = ([x.requires_grad_() for x in made(dtype)] for _ in range(2))
     x, w, b = ours
     found = ops.linear_cross_entropy(x, w, labels(), linear_bias=b, **options)
@@ -41,8 +47,8 @@ def test_loss_and_gradients(dtype: Any, options: Any) -> None:
     scores = torch.nn.functional.linear(x, w, b)
     wanted = torch.nn.functional.cross_entropy(scores, labels(), **options)
     close(found, wanted, BOUNDS[dtype])
-    (3 * found).backward()
-    (3 * wanted).backward()
+    (3 * found).sum().backward()
+    (3 * wanted).sum().backward()
     for one, two in zip(ours, theirs):
         close(one.grad, two.grad, 4 * BOUNDS[dtype])
 
@@ -69,7 +75,7 @@ def test_numpy_gradcheck_and_opcheck() -> None:
     assert float(found) == pytest.approx(wanted.item(), rel=1e-5)
     operator = torch.ops.xetl.fused_class_loss.default
     given = [each.requires_grad_() for each in (x, w)]
-    options = (None, -100, "mean", 0.0, True, True, False)
+    options = (None, None, -100, "mean", 0.0, True, True, False)
     torch.library.opcheck(operator, (*given, labels(), *options))
     compiled = torch.compile(
         lambda x, w: ops.linear_cross_entropy(x, w, labels()),
@@ -82,7 +88,8 @@ def test_numpy_gradcheck_and_opcheck() -> None:
 def test_what_is_refused() -> None:
     x, w, _ = made(torch.float32)
     for code, call in (
-        ("X0829", lambda: ops.linear_cross_entropy(x, w, labels(), reduction="none")),
+        ("X0829", lambda: ops.linear_cross_entropy(x, w, labels(), reduction="all")),
+        ("X0827", lambda: ops.linear_cross_entropy(x, w, labels(), weight=x[0])),
         ("X0827", lambda: ops.linear_cross_entropy(x, w.T, labels())),
         ("X0828", lambda: ops.linear_cross_entropy(x, w, labels().int())),
     ):
@@ -104,3 +111,14 @@ def test_no_rows(reduction: str) -> None:
         ops.linear_cross_entropy(x[:0], w, none, linear_bias=b, reduction="sum"), (w, b)
     )
     assert not any(each.any() for each in found)
+
+
+def test_a_class_out_of_range_counts_for_neither_the_loss_nor_the_gradients() -> None:
+    x, w, _ = (each.requires_grad_() for each in made(torch.float32))
+    some, ignored = labels(), labels()
+    some[3], ignored[3] = 50, -100
+    found = ops.linear_cross_entropy(x, w, some)
+    wanted = ops.linear_cross_entropy(x, w, ignored)
+    assert found.item() == wanted.item()
+    (by_found,), (by_wanted,) = (torch.autograd.grad(y, w) for y in (found, wanted))
+    torch.testing.assert_close(by_found, by_wanted)

@@ -30,14 +30,22 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
+from xetl.ops.calling.options import refuse_other
 from xetl.ops.calling.views import floats, width_of
-from xetl.ops.losses.class_losses import check_classes, check_reduction, check_smoothing
+from xetl.ops.losses.class_losses import (
+    check_classes,
+    check_reduction,
+    check_smoothing,
+    cross_entropy,
+)
 from xetl.ops.losses.kernels import (
+    counted,
     cross_entropy_backward_rows,
     cross_entropy_rows,
     finish_loss,
 )
 from xetl.ops.matrices import put
+from xetl.ops.products.matrix_product import linear
 from xetl.ops.products.product_steps import Seen, multiply
 from xetl.ops.rows.reduction_kernels import Down
 from xetl.ops.rows.reductions import add_all, reduce_down
@@ -63,36 +71,40 @@ def _check(
     weight: Operand,
     target: Operand,
     bias: Operand | None,
+    of_classes: Operand | None,
     reduction: str,
 ) -> DType:
     """Return the dtype of the loss; raise a LaunchError if an argument does not fit."""
     check_reduction(_NAME, reduction, ("mean", "sum"))
-    dtype = floats(_NAME, input, weight, bias)
+    dtype = floats(_NAME, input, weight, bias, of_classes)
     fits = input.ndim == weight.ndim == 2 and input.shape[1] == weight.shape[1]
     if not fits or (bias is not None and bias.shape != weight.shape[:1]):
         problem = f"`input` is {input.shape} and `linear_weight` {weight.shape}"
         raise wrong_shape(_NAME, problem, "pass (n, k), (classes, k) and (classes,)")
     scores = result((input.shape[0], weight.shape[0]), dtype, "input")
-    check_classes(_NAME, scores, target, None, reduction)
+    check_classes(_NAME, scores, target, of_classes, reduction)
     return dtype
 
 
 @xetile.kernel
 def count_rows(
     labels: Array,
+    weight: Array | None,
     out: Array,
     ignore: int,
+    classes: int,
     MEAN: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """``out = [1, divisor of the sum of losses]``: rows that count for a mean, or 1."""
-    count = xetile.zeros((WIDTH,), ACC)
+    """``out = [1, divisor of the sum of losses]``: sum of the rows' weights, or 1."""
+    count = xetile.zeros((1, WIDTH), ACC)
     for first in range(0, labels.shape[0], WIDTH):
         label = xetile.load_tile(xetile.init_tile(labels, [first], (WIDTH,)))
         outside = first + xetile.arange(WIDTH) >= labels.shape[0]
-        count = count + xetile.where((label == ignore) | outside, 0.0, 1.0).to(ACC)
-    found = count.reshape((1, WIDTH)).sum(1)
+        label = xetile.where(outside, ignore, label)
+        count = count + counted(label, weight, classes, ignore, ACC)
+    found = count.sum(1)
     one = found * 0 + 1
     put(one, out, [0])
     put(found if MEAN else one, out, [1])
@@ -107,8 +119,9 @@ class _Loss:
         weight: (classes, k).
         labels: (n,).
         bias: (classes,) or None.
+        of_classes: (classes,), their weights, or None.
         ignore: the class of rows that do not count.
-        is_mean: whether the sum is divided by the number of rows that count.
+        is_mean: whether the sum is divided by the sum of the rows' weights.
         smoothing: see `xetl.ops.cross_entropy`.
         wanted: whether the gradients of input, weight and bias are wanted.
     """
@@ -117,6 +130,7 @@ class _Loss:
     weight: Operand
     labels: Operand
     bias: Operand | None
+    of_classes: Operand | None
     ignore: int
     is_mean: bool
     smoothing: float
@@ -134,8 +148,9 @@ class _Loss:
         )
         by_bias = temporary((cdiv(max(m, 1), rows), classes), acc)
         ways = self.is_mean, acc, min(_WIDTH, width_of(m))
-        count = Launch(count_rows, (itself, itself), (), (1, 1, 1), ways)
-        steps: list[Step] = [Step(count, (self.labels, ends), (self.ignore,))]
+        count = Launch(count_rows, (itself,) * 3, (), (1, 1, 1), ways)
+        counted = self.labels, self.of_classes, ends
+        steps: list[Step] = [Step(count, counted, (self.ignore, classes))]
         for first in range(0, max(m, 1), rows):
             part = slice(first, min(first + rows, m))
             steps += self._scores(part, scores, kept)
@@ -157,7 +172,7 @@ class _Loss:
         bias = None if self.bias is None else Seen(self.bias)
         product = multiply(x, Seen(self.weight).turned(), z, bias)
         views = (z.view, _at(part), itself, _at((0, part)), _at((1, part)))
-        operands = (scores, self.labels, None, kept, kept)
+        operands = (scores, self.labels, self.of_classes, kept, kept)
         how = operands, views, part, self.smoothing != 0
         return [product, self._of_rows(cross_entropy_rows, *how)]
 
@@ -170,7 +185,7 @@ class _Loss:
             a[:1], part.stop - part.start, subok=True
         )
         views = (all_rows, z, _at(part), itself, _at(slice(1, 2)), z)
-        operands = (ends, scores, self.labels, None, ends, slopes)
+        operands = (ends, scores, self.labels, self.of_classes, ends, slopes)
         return [self._of_rows(cross_entropy_backward_rows, operands, views, part)]
 
     def _of_rows(
@@ -236,6 +251,7 @@ def fused_class_loss(
     linear_weight: ArrayLike,
     target: ArrayLike,
     linear_bias: ArrayLike | None,
+    weight: ArrayLike | None,
     ignore_index: int,
     reduction: str,
     label_smoothing: float,
@@ -244,7 +260,7 @@ def fused_class_loss(
     by_bias: bool,
 ) -> Any:
     """The loss, and the wanted gradients of input, weight and bias."""
-    dtype = _check(input, linear_weight, target, linear_bias, reduction)
+    dtype = _check(input, linear_weight, target, linear_bias, weight, reduction)
     check_smoothing(label_smoothing)
     wanted = by_input, by_weight, by_bias
     shapes = [
@@ -253,7 +269,7 @@ def fused_class_loss(
     ]
     found = (result((), dtype), *(result(shape, dtype) for shape in shapes))
     options = ignore_index, reduction == "mean", label_smoothing, wanted
-    loss = _Loss(input, linear_weight, target, linear_bias, *options)
+    loss = _Loss(input, linear_weight, target, linear_bias, weight, *options)
     return Call(found, loss.steps)
 
 
@@ -263,32 +279,42 @@ def linear_cross_entropy(
     target: Any,
     *,
     linear_bias: Any = None,
+    weight: Any = None,
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
+    options: None = None,
 ) -> Any:
     """``cross_entropy(input @ linear_weight.T + linear_bias, target)``, piece by piece.
 
-    Memory holds only some rows of scores at a time. Gradients are computed together
-    with the loss.
+    Memory holds only some rows of scores at a time, and gradients are computed together
+    with the loss. Without a reduction, the gradients need that of each row's loss: then
+    it is the product and the loss, one after the other.
 
     Args:
         input: (n, k); f16, bf16, f32 or f64, from any library as for `softmax`.
         linear_weight: (classes, k), dtype of ``input``.
         target: (n,), i64: the class of each row.
         linear_bias: (classes,), dtype of ``input``, or None.
-        reduction: ``"mean"`` or ``"sum"``.
+        weight: (classes,), dtype of ``input``, or None; without a derivative.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         ignore_index: the class of rows that do not count; None: -100.
         label_smoothing: see `cross_entropy`.
+        options: None; torch's say how many scores are in memory.
 
     Returns:
-        The loss, of no dimensions and the dtype of ``input``.
+        The loss, of the dtype of ``input``: no dimensions, or (n,) for ``"none"``.
 
     Raises:
         LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
     """
+    refuse_other(_NAME, "options", options, None)
     ignored = -100 if ignore_index is None else ignore_index
+    if reduction == "none":
+        scores = linear(input, linear_weight, linear_bias)
+        how = {"ignore_index": ignored, "label_smoothing": label_smoothing}
+        return cross_entropy(scores, target, weight, reduction=reduction, **how)
     wanted = [needs_derivative(x) for x in (input, linear_weight, linear_bias)]
-    operands = (input, linear_weight, target, linear_bias)
-    options = (ignored, reduction, label_smoothing, *wanted)
-    return fused_class_loss(*operands, *options)[0]
+    operands = (input, linear_weight, target, linear_bias, weight)
+    how = (ignored, reduction, label_smoothing, *wanted)
+    return fused_class_loss(*operands, *how)[0]
