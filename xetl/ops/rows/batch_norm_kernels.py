@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.matrices import place_of, put, take
-from xetl.ops.rows.channel_norm_kernels import piece
+from xetl.ops.rows.channel_norm_kernels import of_rows, piece
 from xetl.ops.rows.variances import exact
 from xetl.xetile import Array, Vector, constexpr
 
@@ -19,23 +19,25 @@ def batch_norm_rows(
     out: Array,
     eps: float,
     ACC: constexpr,
+    ROWS: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` of each channel.
 
-    ``x`` and ``out`` are (samples, channels, n), the other arrays are (channels,).
+    ``x`` and ``out`` are (samples, channels, n), the other arrays are (channels,). A
+    program has ROWS channels.
     """
-    channel, sample = xetile.program_id(0), xetile.program_id(1)
+    row, sample = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source, to = x[sample], out[sample]
-    factor = xetile.rsqrt(variance[channel].to(ACC) + eps)
+    factor = xetile.rsqrt(of_rows(variance, row, ACC, ROWS) + eps)
     if weight is not None:
-        factor = factor * weight[channel].to(ACC)
-    shift = -mean[channel].to(ACC) * factor
+        factor = factor * of_rows(weight, row, ACC, ROWS)
+    shift = -of_rows(mean, row, ACC, ROWS) * factor
     if bias is not None:
-        shift = shift + bias[channel].to(ACC)
+        shift = shift + of_rows(bias, row, ACC, ROWS)
     for column in range(0, source.shape[1], WIDTH):
-        y = piece(source, channel, column, ACC, WIDTH) * factor + shift
-        put(y, to, [channel, column])
+        y = take(source, [row, column], (ROWS, WIDTH), ACC) * factor + shift
+        put(y, to, [row, column])
 
 
 @xetile.function
@@ -157,29 +159,39 @@ def sum_rows(
     ACC: constexpr,
     ROWS: constexpr,
     WIDTH: constexpr,
+    IS_WHOLE: constexpr,
 ) -> None:
     """`xetl.ops.rows.grouped_columns.sum_channels` of channels that are rows.
 
     ``x`` and ``grad`` are (samples, channels, n), the others (samples, channels, 1). A
-    program has ROWS channels.
+    program has ROWS channels. IS_WHOLE: whether n is WIDTH at most.
     """
     row, sample = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source, n, shape = x[sample], x.shape[2], (ROWS, WIDTH)
     total, given = xetile.zeros(shape, ACC), xetile.zeros(shape, ACC)
-    for column in range(0, n, WIDTH):
-        total = total + take(source, [row, column], shape, ACC)
+    rest, both = xetile.zeros(shape, ACC), xetile.zeros(shape, ACC)
+    if IS_WHOLE:  # without a loop, whose sums would be in scratch
+        total = take(source, [row, 0], shape, ACC)
         if grad is not None:
-            given = given + take(grad[sample], [row, column], shape, ACC)
+            given = take(grad[sample], [row, 0], shape, ACC)
+    else:
+        for column in range(0, n, WIDTH):
+            total = total + take(source, [row, column], shape, ACC)
+            if grad is not None:
+                given = given + take(grad[sample], [row, column], shape, ACC)
     middle = total.sum(1, keepdims=True) / n
-    total, rest = xetile.zeros(shape, ACC), xetile.zeros(shape, ACC)
-    both = xetile.zeros(shape, ACC)
-    for column in range(0, n, WIDTH):
-        d = take(source, [row, column], shape, ACC) - middle
-        # Columns beyond the row are loaded as 0, which differs from the mean.
-        d = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, d, 0.0)
-        total, rest = total + d * d, rest + d
-        if grad is not None:
-            both = both + d * take(grad[sample], [row, column], shape, ACC)
+    if IS_WHOLE:
+        rest = xetile.where(xetile.arange(WIDTH)[None, :] < n, total - middle, 0.0)
+        total, both = rest * rest, rest * given
+    else:
+        total = xetile.zeros(shape, ACC)
+        for column in range(0, n, WIDTH):
+            d = take(source, [row, column], shape, ACC) - middle
+            # Columns beyond the row are loaded as 0, which differs from the mean.
+            d = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, d, 0.0)
+            total, rest = total + d * d, rest + d
+            if grad is not None:
+                both = both + d * take(grad[sample], [row, column], shape, ACC)
     squared, left = total.sum(1, keepdims=True), rest.sum(1, keepdims=True)
     put(middle + left / n, mean[sample], [row, 0])
     put(exact(squared, left, n), squares[sample], [row, 0])
@@ -267,20 +279,23 @@ def scale_rows(
     factor: Array,
     out: Array,
     ACC: constexpr,
+    ROWS: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """``out = x * slope + shift``, and ``+ grad * factor`` if there is one.
 
-    ``x``, ``grad`` and ``out`` are (samples, channels, n), the others (channels,).
+    ``x``, ``grad`` and ``out`` are (samples, channels, n), the others (channels,). A
+    program has ROWS channels.
     """
-    channel, sample = xetile.program_id(0), xetile.program_id(1)
-    source, to = x[sample], out[sample]
-    scale, added = slope[channel], shift[channel]
+    row, sample = xetile.program_id(0) * ROWS, xetile.program_id(1)
+    source, to, shape = x[sample], out[sample], (ROWS, WIDTH)
+    scale, added = of_rows(slope, row, ACC, ROWS), of_rows(shift, row, ACC, ROWS)
     for column in range(0, source.shape[1], WIDTH):
-        y = piece(source, channel, column, ACC, WIDTH) * scale + added
+        y = take(source, [row, column], shape, ACC) * scale + added
         if grad is not None:
-            y = y + piece(grad[sample], channel, column, ACC, WIDTH) * factor[channel]
-        put(y, to, [channel, column])
+            g = take(grad[sample], [row, column], shape, ACC)
+            y = y + g * of_rows(factor, row, ACC, ROWS)
+        put(y, to, [row, column])
 
 
 @xetile.kernel

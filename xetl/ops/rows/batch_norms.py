@@ -163,14 +163,14 @@ def _ways(x: Operand, is_columns: bool) -> _Ways:
     if not is_columns:
         width, wide = min(NARROW, width_of(n)), min(WIDE, width_of(n))
         some = channels_at_once(x, channels, n)
-        grid, each = (channels // some, samples, 1), (channels, samples, 1)
+        grid = channels // some, samples, 1
         return _Ways(
             _whole(x, False),
             (samples, n),
             _upright,
             itself,
-            (kernels.sum_rows, grid, (acc, some, width)),
-            (kernels.scale_rows, each, (acc, wide)),
+            (kernels.sum_rows, grid, (acc, some, width, n <= width)),
+            (kernels.scale_rows, grid, (acc, some, wide)),
         )
     width = width_of(cdiv(channels, cdiv(channels, STRIP)))
     part, wide = max(1, SUMMED // width), min(WIDE, width_of(channels))
@@ -407,8 +407,9 @@ def batch_norm(
         x, moves = along_view(input, whole, *dims)
         columns = some * channels if is_columns else n
         width = min(WIDE, width_of(columns))
-        kernel, grid = kernels.batch_norm_rows, (channels, samples, 1)
-        constants: tuple[Any, ...] = (SUMS[dtype], width)
+        each = channels_at_once(x, channels, n)
+        kernel, grid = kernels.batch_norm_rows, (channels // each, samples, 1)
+        constants: tuple[Any, ...] = (SUMS[dtype], each, width)
         if is_columns:
             kernel = kernels.batch_norm_columns
             grid = (cdiv(columns, width), cdiv(samples * n // some, _ROWS), 1)
