@@ -249,9 +249,13 @@ class Builder(ir.IRBuilder):
         """Prefetch as `prefetch` does, but not into L1."""
         self._prefetch(pointer, 2)
 
-    def _prefetch(self, pointer: Value, locality: int) -> None:
-        # Arguments: a read, the locality (3: all caches), data.
-        codes = [const(I32, code) for code in (0, locality, 1)]
+    def prefetch_to_write(self, pointer: Value) -> None:
+        """Prefetch the line of ``pointer`` (any address) into L1, for a store."""
+        self._prefetch(pointer, 3, writes=1)
+
+    def _prefetch(self, pointer: Value, locality: int, writes: int = 0) -> None:
+        # Arguments: a read (0), the locality (3: all caches), data.
+        codes = [const(I32, code) for code in (writes, locality, 1)]
         self.intrinsic("llvm.prefetch.p0", VOID, [pointer, *codes])
 
     def store_past_caches(self, value: Value, pointer: Value) -> None:
@@ -391,11 +395,13 @@ class Builder(ir.IRBuilder):
         self._insert(found)
         return found
 
-    def hidden(self, number: Value) -> Value:
-        """Return the same number, unknown to LLVM until it selects instructions."""
+    def hidden(self, value: Value) -> Value:
+        """Return the same number or pointer, unknown to LLVM until it selects code."""
         name = "llvm.launder.invariant.group.p0"
-        pointer = self.intrinsic(name, PTR, [self.inttoptr(number, PTR)])
-        return self.ptrtoint(pointer, number.type)
+        if value.type == PTR:
+            return self.intrinsic(name, PTR, [value])
+        pointer = self.intrinsic(name, PTR, [self.inttoptr(value, PTR)])
+        return self.ptrtoint(pointer, value.type)
 
     def one_of(
         self, condition: Value, ways: Sequence[Callable[[], list[Value]]], name: str

@@ -322,6 +322,28 @@ def test_what_is_asked_for_is_needed_next(monkeypatch, unroll, goes_on):
     assert of_a[:mc].any() == goes_on
 
 
+@pytest.mark.parametrize("unroll", [1, 4])
+def test_of_panels_in_place_the_next_one_is_asked_for(monkeypatch, unroll):
+    """Rows of B are further apart than two panels; what is asked for is marked."""
+    target = need("avx512")
+    blocking = replace(choose_blocking(target, "f32", 256, 256), unroll=unroll)
+    nr, mc, k = blocking.nr, blocking.mc, 64
+
+    def mark(builder, pointer):
+        builder.store(const(I8, 1), pointer)
+
+    monkeypatch.setattr(Builder, "prefetch_to_l2", mark)
+    [gemm] = compile_functions(
+        target, [lambda module: emit_block_gemm(module, target, blocking, has_ldb=True)]
+    )
+    a = np.zeros((2 * mc, k), np.float32)
+    b = np.zeros((k, 4, nr // 16, 64), np.uint8)
+    c = np.zeros((blocking.rows_padded, blocking.ldc), np.float32)
+    gemm(a, k, mc, k, b, nr, 2, c, False, *NOTHING, 4 * nr)
+    assert b.any(3).all((0, 2)).tolist() == [False, True, True, False]
+    assert not b[:, [0, 3]].any()
+
+
 def test_of_what_is_packed_next_no_more_than_its_rows_is_asked_for(monkeypatch):
     """Rows of a tile of B that is wider than they; those are marked with a 1."""
     target = need("unrolled")

@@ -81,6 +81,25 @@ class Output:
     compute: Function | None = field(default=None, kw_only=True)
     context: Sequence[Value] = field(default=(), kw_only=True)
 
+    def is_given(self, builder: Builder) -> Value:
+        """Return whether there is a matrix; else C gets the sums."""
+        null = ir.Constant(self.base.type, None)
+        return builder.icmp_unsigned("!=", self.base, null)
+
+    def prefetch(self, builder: Builder, blocking: Blocking) -> None:
+        """Prefetch the strip, to be written when its sums are done.
+
+        If products are short, stores of lines that are not in L2 hold up the next
+        strips (weight @ pixels of 56 x 56, 8 images, on Sapphire Rapids, busy: 64 to 64
+        channels 3.4 ms, then 2.3; 64 to 256 13.1, 9.4).
+        """
+        bits = bits_of(self.dtype)
+        with builder.if_then(self.is_given(builder)):
+            base = builder.offset(self.base, bits, self.column)
+            for row in self.rows.of(base, self.stride, bits):
+                for column in range(0, blocking.nr, 8 * LINE // bits.width):
+                    builder.prefetch_to_write(builder.offset(row, bits, column))
+
 
 def prefetch_c(builder: Builder, blocking: Blocking, c: Value) -> None:
     """Prefetch C now: it is not needed before the k loop ends."""
@@ -132,8 +151,7 @@ def finish(
     builder: Builder, blocking: Blocking, sums: list[Value], c: Value, to: Output
 ) -> None:
     """Store the sums to the user's matrix if it is given, else to C."""
-    null = ir.Constant(to.base.type, None)
-    is_given = builder.icmp_unsigned("!=", to.base, null)
+    is_given = to.is_given(builder)
     left = builder.sub(to.cols, to.column)
     is_whole = builder.icmp_signed(">=", left, blocking.nr)
     with builder.if_else(is_given) as (given, scratch):

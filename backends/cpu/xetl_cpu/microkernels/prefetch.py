@@ -74,7 +74,9 @@ class Strip:
         return builder.udiv(builder.sub(before, self.block), blocking.mr)
 
 
-def next_operands(strip: Strip, arguments: Sequence[Value]) -> tuple[Ahead, Ahead]:
+def next_operands(
+    strip: Strip, arguments: Sequence[Value], ldb: Value | None
+) -> tuple[Ahead, Ahead]:
     """Return the strip's share of the next panel, and a row of the next block of A.
 
     After the last block the next run of k follows, if A's rows are long enough for one.
@@ -82,6 +84,7 @@ def next_operands(strip: Strip, arguments: Sequence[Value]) -> tuple[Ahead, Ahea
 
     Args:
         arguments: of `emit_block_gemm`: A, its distance of rows, rows, k, B, and so on.
+        ldb: the distance of rows of B, if they may lie in place.
     """
     builder, blocking = strip.builder, strip.blocking
     a, lda, rows, k, b, panel_stride, panels, *_ = arguments
@@ -108,10 +111,37 @@ def next_operands(strip: Strip, arguments: Sequence[Value]) -> tuple[Ahead, Ahea
     row = builder.add(row, builder.select(goes_on, 0, behind))
     at = builder.add(builder.mul(row, lda), following)
     each_time = share * blocking.unroll
-    return (
-        Ahead(panel, each_time, ceil(each_time / LINE)),
-        Ahead(builder.offset(a, element, at), _words(blocking)),
-    )
+    ahead = Ahead(panel, each_time, ceil(each_time / LINE))
+    if ldb is not None:
+        place = builder.offset(b, element, builder.mul(after, panel_stride))
+        other = _in_place(strip, place, ldb)
+        is_packed = builder.icmp_signed("==", ldb, blocking.nr)
+        ahead = Ahead(
+            builder.select(is_packed, panel, other.place),
+            builder.select(is_packed, const(I64, each_time), other.stride),
+            max(ahead.lines, other.lines),
+        )
+    return ahead, Ahead(builder.offset(a, element, at), _words(blocking))
+
+
+def _in_place(strip: Strip, panel: Value, ldb: Value) -> Ahead:
+    """Return the strip's share of the next panel, if B lies in place.
+
+    Hardware prefetches no rows that are far apart. Each strip takes a pair of lines of
+    one of the rows that a body of the loop multiplies, until a few strips have taken
+    all. The panel behind the last one is that of the program that usually runs next.
+    (64 x 64 x 3136 in f32, Sapphire Rapids, B in L3: 392 us without, 266 with.)
+    """
+    builder, blocking = strip.builder, strip.blocking
+    word, number = blocking.compute_bytes, strip.number_in_panel()
+    lines = ceil(blocking.nr * word / LINE)
+    pair = min(2, lines)
+    parts = ceil(lines / pair)
+    row = builder.urem(builder.udiv(number, parts), blocking.unroll)
+    skip = builder.mul(builder.urem(number, parts), pair * LINE // word)
+    at = builder.add(builder.mul(row, ldb), skip)
+    place = builder.offset(panel, ir.IntType(8 * word), at)
+    return Ahead(place, builder.mul(ldb, blocking.unroll * word), pair)
 
 
 def or_next_pieces(
