@@ -12,7 +12,7 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_convolutions import WIDE, normal
 from tests.ops.test_like_torch import BOUNDS, close
 from xetl import ops
-from xetl.language.dtypes import f32
+from xetl.language.dtypes import bf16, f32
 from xetl.ops.calling.declarations import temporary
 from xetl.ops.calling.views import sums_of
 from xetl.ops.convolution import by_weight, costs, plans, weight_kernels
@@ -23,6 +23,11 @@ from xetl.ops.convolution.windows import LAST
 def endless(*_: Any) -> float:
     """The cost of a way that is not to be taken, on whatever machine."""
     return inf
+
+
+def a_line(*_: Any) -> int:
+    """The elements of k that products on tiles take, on whatever machine."""
+    return 32
 
 
 def only_rows(monkeypatch: Any) -> None:
@@ -188,3 +193,67 @@ def test_the_ways_of_a_machine_with_vectors_of_16(
     weight = by_weight.suits_sums(x, g, channels)
     found = ["rows" if is_so else "product" for is_so in (forward, weight)]
     assert [found[0], by_input, found[1]] == ways.split()
+
+
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "how"),
+    [
+        ((2, 6, 15, 37), (20, 6, 3, 3), (1, 1, 1, 1)),
+        ((1, 12, 13, 21), (33, 12, 5, 2), ((2, 1), (2, 1), (1, 2), 1)),
+        ((2, 20, 9, 12), (40, 10, 3, 3), (1, 1, 1, 2)),
+    ],
+)
+def test_windows_of_no_whole_lines_are_copied_for_tiles(
+    shape: Any, kernel: Any, how: Any, order: Any, monkeypatch: Any
+) -> None:
+    """All taps side by side, so that a tile is one product; on whatever machine."""
+    for module in (plans, costs):
+        monkeypatch.setattr(module, "step_of_k", a_line)
+    monkeypatch.setattr(plans, "cost_of_sums", endless)
+    seen, copies = list[Any](), plans._copied  # pyright: ignore[reportPrivateUsage]
+
+    def record(*args: Any) -> Any:
+        seen.append(copies(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(plans, "_copied", record)
+    x, weight = normal(*shape).bfloat16(), normal(*kernel).bfloat16()
+    x[0, 0, 0, 0], x[-1, -1, -1, -1] = inf, torch.nan
+    x = x.to(memory_format=order)
+    wanted = torch.nn.functional.conv2d(x.double(), weight.double(), None, *how)
+    found = ops.conv2d(x, weight, None, *how)
+    assert torch.equal(found.isnan(), wanted.isnan())
+    torch.testing.assert_close(
+        found.double(), wanted, rtol=BOUNDS[torch.bfloat16], atol=0.05, equal_nan=True
+    )
+    assert seen
+    assert all(columns % 32 == 0 for _, columns in seen)
+
+
+def test_gradient_by_the_weight_of_whole_steps(monkeypatch: Any) -> None:
+    """Zeros behind rows of 14 pixels make whole steps of k; none meets a pixel."""
+    for module in (by_weight, costs):
+        monkeypatch.setattr(module, "step_of_k", a_line)
+    monkeypatch.setattr(by_weight, "cost_of_weight_sums", endless)
+    g = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (14, 14))
+    shapes = (3, 40, 14, 14), (3, 24, 14, 14), (40, 24, 3, 3)
+    grad, x, made = (temporary(shape, bf16) for shape in shapes)
+    steps = by_weight.by_weight(grad, x, made, g, 1)
+    last = [s for s in steps if s.launch.kernel is weight_kernels.convolution_by_weight]
+    assert last[0].launch.constants[-1] == 14 * 16
+    images, pixels = normal(*shapes[1]).bfloat16(), normal(*shapes[0]).bfloat16()
+    images[0, 0, 0, 0], images[0, 0, -1, -1] = inf, inf
+    weight = normal(*shapes[2]).bfloat16().requires_grad_()
+    out = ops.conv2d(images, weight, None, 1, 1)
+    (found,) = torch.autograd.grad(out, weight, pixels)
+    images[0, 0, 0, 0], images[0, 0, -1, -1] = 0, 0
+    exact = weight.detach().double().requires_grad_()
+    out = torch.nn.functional.conv2d(images.double(), exact, None, 1, 1)
+    (wanted,) = torch.autograd.grad(out, exact, pixels.double())
+    # Only the taps that see these pixels are not finite.
+    seen = torch.zeros(3, 3, dtype=torch.bool)
+    seen[:2, :2] = seen[1:, 1:] = True
+    assert torch.equal(~found[:, 0].isfinite(), seen.expand(40, 3, 3))
+    found[:, 0, seen], wanted[:, 0, seen] = 0, 0
+    close(found, wanted.bfloat16(), 8 * BOUNDS[torch.bfloat16])

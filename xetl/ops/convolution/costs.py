@@ -24,6 +24,13 @@ _LEAST_ROWS = 16
 """Products with fewer rows take as long."""
 _LEAST_WINDOWS = 96
 """Products of windows with fewer rows take as long: they wait for the gradient."""
+_LINE = 64
+"""Bytes of a row that a product on tiles of AMX takes at once."""
+_WINDOW, _UNALIGNED = 15, 8
+"""A row of windows for tiles: copied, if it is no whole lines; read across lines.
+
+[measured] Sapphire Rapids, 8 to 64 channels, images of 14 to 56 columns.
+"""
 _OF_PAIRS, _OF_TILES = 1.5, 4
 """How much faster products of 16 bits are, and those on tiles of AMX.
 
@@ -42,7 +49,14 @@ def cost_of_products(x: Operand, parts: Sequence[Geometry], channels: Pair) -> f
     (inner, outer), lanes = channels, vectors_of(x)[1]
     terms = sum(size_of(g.taps) * size_of(g.result) for g in parts)
     copied = max(_vectors(x, g) for g in parts)
-    return inner * (terms * cdiv(outer, lanes) / _speed(x) + _ROW * copied)
+    cost = inner * (terms * cdiv(outer, lanes) / _speed(x) + _ROW * copied)
+    if is_on_tiles(x):
+        step = step_of_k(x)
+        each = (
+            g.taps[0] * size_of(g.result) for g in parts if inner * g.taps[1] % step
+        )
+        cost += _WINDOW * sum(each)
+    return cost
 
 
 def cost_of_sums(x: Operand, parts: Sequence[Geometry], channels: Pair) -> float:
@@ -82,7 +96,8 @@ def cost_of_weight_products(x: Operand, g: Geometry, channels: Pair) -> float:
         copied = inner * g.padded[0] * cdiv(g.padded[1], lanes)
         copied += kh * kw * inner * vectors
     terms = rows * size_of(g.result) * cdiv(outer, lanes)
-    return terms / _speed(x) + _ROW * (copied + outer * vectors)
+    seen = kh * size_of(g.result) * is_on_tiles(x)
+    return terms / _speed(x) + _ROW * (copied + outer * vectors) + _UNALIGNED * seen
 
 
 def cost_of_weight_sums(x: Operand, g: Geometry, channels: Pair) -> float:
@@ -106,13 +121,24 @@ def is_on_cpu(x: Operand) -> bool:
 
 def multiplies_pairs(x: Operand) -> bool:
     """Return whether products multiply two elements of 16 bits in a lane."""
-    return _speed(x) > 1
+    return step_of_k(x) > 1
 
 
-def _speed(x: Operand) -> float:
-    """Return how much faster products are than those of the dtype of their sums."""
+def is_on_tiles(x: Operand) -> bool:
+    """Return whether products are computed on tiles of AMX."""
+    return step_of_k(x) > 2
+
+
+def step_of_k(x: Operand) -> int:
+    """Return how many elements of k products take at once: one, a pair, a line."""
     backend = choose_backend(values=[array_of(x)])
     name, rows = backend.products(choose_target(backend), x.dtype.name)
     if x.dtype.itemsize != 2 or name != x.dtype.name:
         return 1
-    return _OF_TILES if rows else _OF_PAIRS
+    return _LINE // x.dtype.itemsize if rows else 2
+
+
+def _speed(x: Operand) -> float:
+    """Return how much faster products are than those of the dtype of their sums."""
+    step = step_of_k(x)
+    return 1 if step == 1 else _OF_PAIRS if step == 2 else _OF_TILES

@@ -58,6 +58,7 @@ def convolution(
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
+    COPIED: constexpr,
 ) -> None:
     """``out[image, i] = sum over taps of windows[row of i, tap] @ weight[tap] + bias``.
 
@@ -85,6 +86,8 @@ def convolution(
         BM: pixels of a tile.
         BN: channels of a tile; with several groups, all channels of a group.
         BK: k.
+        COPIED: rows and columns of a copy of the windows of all taps, side by side; 0:
+            they are multiplied in place.
     """
     first, image = xetile.program_id(0) // ACROSS * PART, xetile.program_id(2) * GROUPS
     g, n = 0, xetile.program_id(1) * BN
@@ -94,19 +97,33 @@ def convolution(
     kj, pixels = windows.shape[1], out.shape[2] if IS_LAST else out.shape[3]
     width = cdiv(cdiv(pixels, BM), ACROSS) * BM
     left = xetile.program_id(0) % ACROSS * width
+    copied = xetile.slm(COPIED, windows.dtype) if COPIED else windows
+    if COPIED:
+        put(xetile.zeros(COPIED, windows.dtype), copied, [0, 0])
     for i in range(first, min(first + PART, out.shape[1])):
         top = image * ROWS + i * STRIDE
         begin = max(0, cdiv(ABOVE - i * STRIDE, DILATION))
         end = min(TAPS, cdiv(ABOVE + HEIGHT - i * STRIDE, DILATION))
         for m in range(left, min(left + width, pixels), BM):
             acc = xetile.zeros((BM, BN), ACC)
-            # The loop counts k, B's offset: so the compiler knows the packed part of B.
-            for k in range(begin * kj * BK, end * kj * BK, BK):
-                tap = k // BK
-                row = top + tap // kj * DILATION
-                a = xetile.init_tile(windows[row, tap % kj], [m, 0], (BM, BK))
-                b = xetile.init_tile(weight[g], [k, n], (BK, BN))
+            if COPIED:
+                xetile.barrier()
+                for tap in range(TAPS * kj):
+                    row, to = top + tap // kj * DILATION, [0, tap * BK]
+                    window = xetile.init_tile(windows[row, tap % kj], [m, 0], (BM, BK))
+                    put(xetile.load_tile(window), copied, to)
+                xetile.barrier()
+                a = xetile.init_tile(copied, [0, 0], (BM, COPIED[1]))
+                b = xetile.init_tile(weight[g], [0, n], (COPIED[1], BN))
                 acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+            else:
+                # The loop counts k, so the compiler knows the packed part of B.
+                for k in range(begin * kj * BK, end * kj * BK, BK):
+                    tap = k // BK
+                    row = top + tap // kj * DILATION
+                    a = xetile.init_tile(windows[row, tap % kj], [m, 0], (BM, BK))
+                    b = xetile.init_tile(weight[g], [k, n], (BK, BN))
+                    acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
             if bias is not None:
                 at = g * out.shape[2] + n
                 added = xetile.load_tile(xetile.init_tile(bias, [at], (BN,)))
