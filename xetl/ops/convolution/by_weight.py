@@ -160,7 +160,8 @@ def _across(x: Operand, g: Geometry) -> int:
     if rows * columns % step == 0:
         return columns
     padded = cdiv(columns, LEAST) * LEAST
-    if rows * padded % step == 0 and 4 * padded <= 5 * columns:
+    fits = rows * padded % step == 0 and 4 * padded <= 5 * columns
+    if fits and is_on_tiles(x):
         return padded
     return paired(columns, x) if rows % 2 else columns
 
