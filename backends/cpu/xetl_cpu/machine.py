@@ -82,6 +82,8 @@ class Machine:
     kept: bytes of a result up to which it should stay in the caches, even though it may
     not be read soon; None: the size of L3.
     streams: rows that are best read at once from memory.
+    kept_apart: the same of a result that is written line by line, each in another page,
+    as by a transpose; None: as ``kept``.
     """
 
     family: str
@@ -95,11 +97,17 @@ class Machine:
     asks_from: int = 1
     kept: int | None = None
     streams: int = 1
+    kept_apart: int | None = None
 
     @property
     def most_kept(self) -> int:
         """Bytes of a result from which on it is stored past the caches."""
         return min(self.l3.size, self.kept or self.l3.size)
+
+    @property
+    def most_kept_apart(self) -> int:
+        """The same if lines of a result are written in turn, each in another page."""
+        return min(self.most_kept, self.kept_apart or self.most_kept)
 
     @property
     def l3_of_core(self) -> int:
@@ -157,6 +165,10 @@ FAMILIES = {
             # rows at once: 64 MB 12.7, 15.6, 19.9, 21.3; 16 MB 13.5, 17.3, 23.7, 19.9;
             # 8 MB all 25; 1 MB 109, 119, 118, 114.
             streams=4,
+            # Four transposes on Sapphire Rapids, each of the last one's result, into
+            # the caches and past them, ms: 1 MB 0.09, 0.22; 2 MB 0.32, 0.35; 4 MB 0.9,
+            # 0.6; 8 MB 5.1, 1.1; 33 MB 20.7, 4.2. A core waits for each such line.
+            kept_apart=2 * MB,
         ),
         Machine(
             "skylake",  # and Ice Lake

@@ -28,6 +28,7 @@ from xetl_cpu.llvm import (
     const,
     convert,
     define,
+    ir,
     mark_final,
     vector,
 )
@@ -78,6 +79,11 @@ def emit_copy_columns(module: Module, target: Target, kind: CopyKind) -> Functio
     return function
 
 
+_SQUARES_AHEAD = 2
+"""Lines are fetched before they are written, so many squares ahead; see
+`lowering/loops/streaming_stores.py`."""
+
+
 @record(frozen=True)
 class _Square:
     """One square, from (group, minor) on."""
@@ -91,6 +97,7 @@ class _Square:
         block, builder, lanes = self.block, self.block.builder, self.block.lanes
         left = builder.sub(block.valid_major, block.first_major(self.group))
         in_column = builder.lane_mask(left, lanes * block.kind.group)
+        self._prefetch_later()
         left = builder.sub(block.valid_minor, self.minor)
         rows = self._transpose(self._load_columns((in_column, left)))
         there = builder.sub(block.groups, self.group)
@@ -112,10 +119,18 @@ class _Square:
         with builder.if_else(self._is_valid()) as (yes, no):
             with yes:
                 rows = self._transpose(self._load_columns(None))
-                for row, place in zip(rows, self._places(rows), strict=True):
+                for row, place in zip(rows, self._places(len(rows)), strict=True):
                     self.block.store(row, place)
             with no:
                 block.copy_elements(self.group, group_stop, self.minor, minor_stop)
+
+    def _prefetch_later(self) -> None:
+        """Prefetch the rows of the square after the next one, which is below."""
+        builder, lanes = self.block.builder, self.block.lanes
+        group = builder.add(self.group, _SQUARES_AHEAD * lanes)
+        later = replace(self, group=group)
+        for place in later._places(lanes):
+            builder.prefetch_to_write(place)
 
     def _is_valid(self) -> Value:
         """Whether the square is inside of all four bounds; a group is one major."""
@@ -169,16 +184,17 @@ class _Square:
     def _store_some(self, rows: list[Value], count: Value, mask: Value | None) -> None:
         """Store the first ``count`` rows, each under a branch: see the docstring."""
         builder = self.block.builder
-        for number, (row, place) in enumerate(zip(rows, self._places(rows))):
+        for number, (row, place) in enumerate(zip(rows, self._places(len(rows)))):
             with builder.if_then(builder.icmp_signed("<", number, count)):
                 self.block.store(row, place, mask)
 
-    def _places(self, rows: list[Value]) -> list[Value]:
-        """Return where each row of the result begins."""
+    def _places(self, count: int) -> list[Value]:
+        """Return where each of ``count`` rows of the result begins."""
         block, builder = self.block, self.block.builder
+        bits = bits_of(block.kind.result).width * block.kind.group
         places = [block.result_at(self.group, self.minor)]
-        for row in rows[1:]:
-            places.append(builder.offset(places[-1], row.type.element, block.ldd))
+        for _ in range(1, count):
+            places.append(builder.offset(places[-1], ir.IntType(bits), block.ldd))
         return places
 
 

@@ -36,7 +36,8 @@ from xetl_cpu.lowering.loops.state import (
     leaves,
     shape_of,
 )
-from xetl_cpu.lowering.loops.stores import alignment, write
+from xetl_cpu.lowering.loops.stores import write
+from xetl_cpu.lowering.loops.streaming_stores import alignment
 
 _LONG = 16
 """Vectors of a row that outweigh the reduction across lanes at the row's end."""

@@ -1,16 +1,9 @@
 """Stores of values to buffers and to memory, each with its own loops.
 
-Some stores bypass the caches, if their matrix is larger than these: a line is read
-before it is stored to, but not by a non-temporal store of the whole line, which saves a
-third of the memory traffic of an elementwise kernel.  Such a store must be aligned;
-data that fits a cache, or was loaded to be updated, should stay in the cache.  The size
-is known only at run time.  Rows of wide tiles start with a masked vector, so that all
-others are aligned; on AVX2 only if they bypass the caches.
+Before: ``xetile.store_tile %v, %out``
+After:  ``for row { for column { store %v, %out } }``
 
-Before: ``for column { store %v, %out }``
-After:  ``if %large_and_aligned { for column { store nontemporal } } else { for ... }``
-
-Source: Intel 64 and IA-32 Optimization Reference Manual, 9.4.1.2, "Streaming Stores".
+Those of large matrices may bypass the caches (`streaming_stores.py`).
 """
 
 from __future__ import annotations
@@ -19,19 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.types import byte_width
-from xetl.dialects.base import Index, constant_index, memref_type, vector_type
+from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.memref_layout import strides_of
-from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.dialects.upstream import memref, scf, vector
 from xetl.dialects.xetile import LoadGatherOp, LoadTileOp, StoreScatterOp, StoreTileOp
 from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.chunks import (
     WORD,
     Chunks,
@@ -42,7 +33,6 @@ from xetl_cpu.lowering.loops.chunks import (
     over_columns,
     put,
     store_lanes,
-    waits_for_memory,
     whole_steps,
 )
 from xetl_cpu.lowering.loops.evaluator import Evaluator
@@ -55,104 +45,22 @@ from xetl_cpu.lowering.loops.state import (
     TileAt,
     element_of,
     leaves,
-    view_of,
+)
+from xetl_cpu.lowering.loops.streaming_stores import (
+    common_alignment,
+    prefetch_lines,
+    stream_in,
+    stream_strips,
 )
 from xetl_cpu.lowering.loops.transposes import goes_down, reads_across, steps_of
 from xetl_cpu.lowering.tiles import may_alias, tile_root
 from xetl_cpu.microkernels.transposing import PART
-
-_LEAST_BYTES = 16
-"""Bytes of the narrowest non-temporal store."""
 
 _LEAST_BLOCK = 4
 """Rows and columns of a block that is transposed in registers, at least."""
 
 _FEW = 8
 """Vectors of a row that is written without a loop, at most."""
-
-_WIDE = 512
-"""Columns of a tile whose rows start with a masked vector: that costs a twentieth."""
-
-
-@record(frozen=True)
-class Alignment:
-    """The alignment of a tile's rows in memory.
-
-    Attributes:
-        lead: columns before the first aligned vector, 0 if no vector is aligned.
-        streams: whether vectors from there on may be stored past the caches.
-    """
-
-    lead: Index
-    streams: SSAValue
-
-
-def alignment(
-    state: State, build: Builder, to: TileAt, most_kept: int | None = None
-) -> Alignment | None:
-    """Return the alignment of a tile that is stored; None if it does not matter.
-
-    ``most_kept``: bytes of a matrix that stays in caches; None: the machine's default.
-    """
-    base, rows = to.matrix.memref, to.matrix.rows
-    width = byte_width(memref_type(base).element_type)
-    vector_bytes = state.lanes * width
-    if vector_bytes < _LEAST_BYTES or not to.matrix.is_contiguous():
-        return None
-    _, (row_step, _) = view_of(base, build)
-    step = build.times(row_step, width)
-    extent = build.times(rows, step)
-    # AVX-512 has masks for all types, AVX2 for vectors that fill registers.
-    masks = state.target.has_masks
-    has_lead = masks or vector_bytes >= state.target.vector_bytes
-    is_wide = to.shape[1] >= _WIDE and to.non_negative and has_lead
-    least = most_kept or state.target.machine.most_kept
-    if isinstance(extent, int) and extent < least and not (is_wide and masks):
-        return None
-    start = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
-    first = build.index(build.plus(start, build.times(to.col, width)))
-    last_bits = build.index(vector_bytes - 1)
-    is_large = build.compare("sge", build.index(extent), least)
-    lead: Index = 0
-    if is_wide:
-        past = build.insert(arith.AndiOp(first, last_bits))
-        missing = build.minus(vector_bytes, past)
-        bytes_ = build.insert(arith.AndiOp(build.index(missing), last_bits))
-        lead = build.insert(arith.DivuiOp(bytes_, build.index(width)))
-        odd = build.insert(arith.AndiOp(build.index(step), last_bits))
-        is_even = build.compare("eq", odd, 0)
-        if to.shape[0] > 1:  # rows of a tile that has grown may be short
-            is_long = build.compare("sge", build.index(row_step), _WIDE)
-            is_even = build.both(is_long, is_even)
-        if not masks:  # those of AVX2 take as long as a dozen vectors
-            is_even = build.both(is_large, is_even)
-        lead = build.select(is_even, lead, 0)
-    moved = build.index(build.plus(first, build.times(lead, width)))
-    low = build.insert(arith.OriOp(moved, build.index(step)))
-    odd = build.insert(arith.AndiOp(low, last_bits))
-    is_aligned = build.compare("eq", odd, 0)
-    return Alignment(lead, build.both(is_large, is_aligned))
-
-
-def stream_in(loop: scf.ForOp, to: Alignment) -> None:
-    """Add a copy of the loop that stores past the caches, and select it at run time."""
-    following = loop.next_op
-    if following is None or not waits_for_memory(loop):
-        return
-    twin = loop.clone()
-    build, streams = Builder.before(following), to.streams
-    first = loop.lower_bound
-    if to.lead not in (first, constant_index(first)):
-        streams = build.both(streams, build.compare("eq", first, to.lead))
-    for op in twin.body.block.ops:
-        if isinstance(op, vector.StoreOp):
-            type_ = vector_type(op.value)
-            whole = type_.get_shape()[0] * byte_width(type_.element_type)
-            op.properties["nontemporal"] = IntegerAttr(1, i1)
-            op.properties["alignment"] = IntegerAttr(whole, i64)
-    loop.detach()
-    regions = [Region(Block([each, scf.YieldOp()])) for each in (twin, loop)]
-    build.add(scf.IfOp(streams, [], *regions))
 
 
 def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
@@ -236,21 +144,30 @@ def _store_rows(
         return _write_at(ev, found, [chunk_at(ev)], down)
 
     def block(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
-        return _write_at(ev, found, block_at(ev), down)
+        places = block_at(ev)
+        prefetch_lines(ev, [each.to for each in found], places)
+        return _write_at(ev, found, places, down)
 
     for each in found:
         _tell(each.op, state, each.to)
     if blocks is None and not down and all(_is_copied(state, each) for each in found):
         over_columns(state, place, shape, body)
         return
-    lies = None if down or blocks else _alignment_of(state, start, found)
+    stored = [(each.op, each.to) for each in found]
+    lies = None if down else common_alignment(state, start, stored, blocks is not None)
     inside: Whole | None = None
     if blocks is not None:
         lanes = state.lanes
         whole = start.index(start.maximum(row_to, 0))
         row_from = whole_steps(start, whole, lanes)
         extents = row_from, inner
-        Chunks(state, place, extents, block, inner, rows_at_once=lanes).emit()
+        lead = 0 if lies is None else lies.lead
+        nest = Chunks(
+            state, place, extents, block, inner, rows_at_once=lanes, lead=lead
+        ).emit()
+        if lies is not None and nest.before is not None and not _is_updated(found):
+            stream_strips(nest.before, lies, inner, lanes)
+        lies = None
     elif isinstance(place.parent_op(), scf.ForOp):
         inside = shape, [lies_inside(start, each.to) for each in found]
     nest = Chunks(
@@ -292,35 +209,6 @@ def _blocks_of(state: State, op: StoreTileOp, tile: TileAt) -> State | None:
     if not (tile.non_negative and tile.matrix.is_contiguous()):
         return None
     return _for_blocks(state, op.value, min(tile.shape))
-
-
-def _alignment_of(
-    state: State, build: Builder, found: Sequence[_Row]
-) -> Alignment | None:
-    """Return the alignment that all rows of a loop have in common, or None."""
-    all_of = [
-        alignment(state, build, x.to, _most_kept(state, x.op.value)) for x in found
-    ]
-    one, *others = [each for each in all_of if each is not None] or [None]
-    if one is None or len(others) + 1 < len(all_of):
-        return None
-    for each in filter(None, others):
-        alike = build.compare("eq", build.index(one.lead), build.index(each.lead))
-        one = Alignment(one.lead, build.both(one.streams, each.streams, alike))
-    return one
-
-
-def _most_kept(state: State, value: SSAValue) -> int | None:
-    """Return the size of L2 for values computed of a product on tiles, else None.
-
-    In L2, lines to be overwritten compete with the stream of B; the micro-kernel stores
-    in the same way (8192 x 1024 x 1024 in bf16 with a bias: 13.0 ms, and 11.8).
-    """
-    for leaf, _ in leaves(state, value):
-        op = leaf.owner
-        if isinstance(op, BrgemmTileOp) and op.blocking().uses_tiles:
-            return state.target.machine.l2.size
-    return None
 
 
 def _is_updated(found: Sequence[_Row]) -> bool:
