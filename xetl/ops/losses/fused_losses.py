@@ -312,8 +312,14 @@ def linear_cross_entropy(
     ignored = -100 if ignore_index is None else ignore_index
     if reduction == "none":
         scores = linear(input, linear_weight, linear_bias)
-        how = {"ignore_index": ignored, "label_smoothing": label_smoothing}
-        return cross_entropy(scores, target, weight, reduction=reduction, **how)
+        return cross_entropy(
+            scores,
+            target,
+            weight,
+            ignore_index=ignored,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
+        )
     wanted = [needs_derivative(x) for x in (input, linear_weight, linear_bias)]
     operands = (input, linear_weight, target, linear_bias, weight)
     how = (ignored, reduction, label_smoothing, *wanted)
