@@ -154,7 +154,7 @@ class Chunks:
                 lead = 0
             else:
                 lead = whole_steps(build, build.plus(first, step - 1), step)
-        elif ev.is_aligned or not (ev.limits and self._moves(nest)):
+        elif ev.is_aligned or not (ev.limits and _only_moves(nest.loop)):
             lead = 0
         else:
             ev.shifted = isinstance(lead, SSAValue)
@@ -165,9 +165,6 @@ class Chunks:
         nest.end_outer()
         self.finish(nest)
         return nest
-
-    def _moves(self, nest: Nest) -> bool:
-        return only_moves(nest.loop, self.rows_at_once)
 
     def _mask_the_lead(self, ev: Evaluator, lead: SSAValue) -> None:
         """Start the first loop at ``lead``; another loop does the columns before it."""
@@ -200,9 +197,7 @@ class Chunks:
         nest.loop.operands[1] = cut
         halves = list[tuple[int, SSAValue, SSAValue]]()
         end_of_whole, where = build.plus(full, lead), None
-        if not (carried or ev.state.target.has_masks) and only_moves(
-            nest.loop, self.rows_at_once
-        ):
+        if not (carried or ev.state.target.has_masks) and _only_moves(nest.loop):
             where = build = nest.after().when(build.compare("slt", cut, inner))
             if self.twice and not ev.is_aligned:
                 where = build = self._repeat(ev, where, full)
@@ -402,9 +397,9 @@ def waits_for_memory(loop: scf.ForOp, rows: int = 1) -> bool:
     return len(loop.body.block.ops) <= _MOST_OPERATIONS * rows
 
 
-def only_moves(loop: scf.ForOp, rows: int = 1) -> bool:
+def _only_moves(loop: scf.ForOp) -> bool:
     """Whether it waits for memory and computes no functions (they need much code)."""
-    return waits_for_memory(loop, rows) and not _has_functions(loop)
+    return waits_for_memory(loop) and not _has_functions(loop)
 
 
 def _has_functions(loop: scf.ForOp) -> bool:

@@ -26,7 +26,6 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.chunks import (
     WORD,
     Chunks,
-    Whole,
     block_at,
     chunk_at,
     lies_inside,
@@ -51,6 +50,7 @@ from xetl_cpu.lowering.loops.streaming_stores import (
     prefetch_lines,
     stream_in,
     stream_strips,
+    to_prefetch,
 )
 from xetl_cpu.lowering.loops.transposes import goes_down, reads_across, steps_of
 from xetl_cpu.lowering.tiles import may_alias, tile_root
@@ -143,32 +143,19 @@ def _store_rows(
     def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         return _write_at(ev, found, [chunk_at(ev)], down)
 
-    def block(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
-        places = block_at(ev)
-        prefetch_lines(ev, [each.to for each in found], places)
-        return _write_at(ev, found, places, down)
-
     for each in found:
         _tell(each.op, state, each.to)
     if blocks is None and not down and all(_is_copied(state, each) for each in found):
         over_columns(state, place, shape, body)
         return
-    stored = [(each.op, each.to) for each in found]
-    lies = None if down else common_alignment(state, start, stored, blocks is not None)
-    inside: Whole | None = None
+    lies, inside = None, None
     if blocks is not None:
-        lanes = state.lanes
         whole = start.index(start.maximum(row_to, 0))
-        row_from = whole_steps(start, whole, lanes)
-        extents = row_from, inner
-        lead = 0 if lies is None else lies.lead
-        nest = Chunks(
-            state, place, extents, block, inner, rows_at_once=lanes, lead=lead
-        ).emit()
-        if lies is not None and nest.before is not None and not _is_updated(found):
-            stream_strips(nest.before, lies, inner, lanes)
-        lies = None
-    elif isinstance(place.parent_op(), scf.ForOp):
+        row_from = whole_steps(start, whole, state.lanes)
+        _store_blocks(state, found, place, (row_from, inner))
+    elif not down:
+        lies = common_alignment(state, start, _stored(found), in_blocks=False)
+    if blocks is None and isinstance(place.parent_op(), scf.ForOp):
         inside = shape, [lies_inside(start, each.to) for each in found]
     nest = Chunks(
         state,
@@ -185,6 +172,32 @@ def _store_rows(
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(row_from)
     if lies is not None and nest.before is not None and not _is_updated(found):
         stream_in(nest.before.loop, lies)
+
+
+def _stored(found: Sequence[_Row]) -> list[tuple[StoreTileOp, TileAt]]:
+    return [(each.op, each.to) for each in found]
+
+
+def _store_blocks(
+    state: State, found: Sequence[_Row], place: Operation, extents: tuple[Index, Index]
+) -> None:
+    """Store blocks of rows that are transposed in registers."""
+    start, lanes = Builder.before(place), state.lanes
+    once = _is_updated(found) or _is_overwritten(state, found)
+    lies = None
+    if not once:
+        lies = common_alignment(state, start, _stored(found), in_blocks=True)
+    later = to_prefetch(start, lies, lanes)
+
+    def block(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        places = block_at(ev)
+        if ev.whole:
+            prefetch_lines(ev.nest, [each.to for each in found], places, later)
+        return _write_at(ev, found, places, down=False)
+
+    nest = Chunks(state, place, extents, block, extents[1], rows_at_once=lanes).emit()
+    if lies is not None and nest.before is not None:
+        stream_strips(nest.before, lies, extents[1], lanes)
 
 
 def _write_at(

@@ -21,7 +21,6 @@ Source: Intel 64 and IA-32 Optimization Reference Manual, 9.4.1.2, "Streaming St
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import Block, Region, SSAValue
@@ -34,8 +33,7 @@ from xetl.dialects.xetile import StoreTileOp
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.loops.chunks import only_moves, waits_for_memory
-from xetl_cpu.lowering.loops.evaluator import Evaluator
+from xetl_cpu.lowering.loops.chunks import waits_for_memory
 from xetl_cpu.lowering.loops.nest import At, Nest
 from xetl_cpu.lowering.loops.state import State, TileAt, leaves, view_of
 from xetl_cpu.machine import LINE
@@ -150,55 +148,85 @@ def _store_past_caches(loop: scf.ForOp) -> None:
 def stream_strips(nest: Nest, to: Alignment, end: Index, lanes: int) -> None:
     """Add loops over strips of blocks that store past the caches.
 
-    The loop of ``nest`` then leaves out these blocks.
+    The loop of ``nest`` then does only the first and the last block of a row, if rows
+    begin between lines: these hold what is before and behind whole lines, and store
+    some elements again.
 
-    Before: ``for row block { first columns; for column { block }; last columns }``
+    Before: ``for row block { for column { block }; masked columns }``
     After::
 
         if %streams { for strip { for row block { for column of strip { block } } } }
-        for row block { ...; for column from (%streams ? end : first) { block }; ... }
+        for row block { for column, none or two if %streams { block }; masked columns }
     """
     loop, outer = nest.loop, nest.outer_loop
-    if outer is None or not only_moves(loop, lanes):
+    if outer is None or not waits_for_memory(loop, lanes):
         return
     place = [*outer.body.block.ops].index(loop)
     last, twin = scf.YieldOp(), outer.clone()
     build, width = Builder.before(outer), lanes * _LINES
+    is_odd = build.compare("ne", build.index(to.lead), 0)
+    missing = build.select(is_odd, build.minus(lanes, to.lead), 0)
     build.add(scf.IfOp(to.streams, [], Region(Block([last]))))
     strip = Builder.before(last).for_loop(to.lead, end, width)
     (first,) = strip.body.block.args
-    *before, part = [*twin.body.block.ops][: place + 1]
+    part, *others = [*twin.body.block.ops][place:]
     assert isinstance(part, scf.ForOp)
-    first_columns = [op for op in before if isinstance(op, scf.ForOp)]
-    for op in [*reversed([*twin.body.block.ops][place + 1 :]), *first_columns]:
+    for op in reversed(others):
         Rewriter.erase_op(op)
     inside = Builder.before(part)
+    whole = inside.minus(part.upper_bound, missing)
     part.operands[0] = first
-    stop = inside.minimum(part.upper_bound, inside.plus(first, width))
-    part.operands[1] = inside.index(stop)
+    part.operands[1] = inside.index(inside.minimum(whole, inside.plus(first, width)))
     _store_past_caches(part)
     twin.body.block.add_op(scf.YieldOp())
     strip.body.block.add_ops([twin, scf.YieldOp()])
-    skips = Builder.before(loop)
-    start = skips.select(to.streams, loop.upper_bound, loop.lower_bound)
-    loop.operands[0] = skips.index(start)
+    _leave_ends(loop, to.streams, is_odd, lanes)
 
 
-def prefetch_lines(ev: Evaluator, tiles: Sequence[TileAt], block: Sequence[At]) -> None:
-    """Prefetch lines of a block that is written later: the one after the next in a row.
+def _leave_ends(
+    loop: scf.ForOp, streams: SSAValue, is_odd: SSAValue, lanes: int
+) -> None:
+    """If ``streams``, leave only the first and last trip, and these if ``is_odd``."""
+    build, end = Builder.before(loop), loop.upper_bound
+    none = build.select(streams, build.select(is_odd, 0, end), 0)
+    to_last = build.maximum(build.minus(end, lanes), lanes)
+    loop.operands[0] = build.index(none)
+    loop.operands[2] = build.index(build.select(streams, to_last, lanes))
 
-    Of masked blocks, which are at the ends of rows, it is the next one below.
+
+def to_prefetch(
+    build: Builder, to: Alignment | None, lanes: int
+) -> tuple[Index, Index]:
+    """Return how many rows and columns behind a block lines are prefetched.
+
+    These are the lines of the block after the next one in a row; or of the next one
+    below, if whole lines bypass the caches, and loops do the ends of rows.
+    """
+    if to is None:
+        return 0, _LINES * lanes
+    down = build.select(to.streams, lanes, 0)
+    return down, build.select(to.streams, 0, _LINES * lanes)
+
+
+def prefetch_lines(
+    nest: Nest,
+    tiles: Sequence[TileAt],
+    block: Sequence[At],
+    later: tuple[Index, Index],
+) -> None:
+    """Prefetch lines of a block that will be written; ``later``: see `to_prefetch`.
 
     A core writes lines in order, so it waits for each that it does not have; it fetches
     many at a time. Transposes on Sapphire Rapids, ms without and with: 4001 x 4003 in
     f32 79 and 25, 1000 x 777 4.1 and 0.4.
     """
-    nest, build, lanes = ev.nest, ev.nest.places[2], block[0].lanes
-    down, right = (0, _LINES * lanes) if ev.whole else (lanes, 0)
-    for at, tile in product(block, tiles):
-        row, col = nest.plus(at.row, tile.row), nest.plus(at.col, tile.col)
-        place = [build.index(nest.plus(row, down)), build.index(nest.plus(col, right))]
-        build.add(memref.PrefetchOp(tile.matrix.memref, place, True, 3, True))
+    build, (down, right) = nest.places[2], later
+    for tile in tiles:
+        col = nest.plus(nest.plus(block[0].col, tile.col), right)
+        for at in block:
+            row = nest.plus(nest.plus(at.row, tile.row), down)
+            place = [build.index(row), build.index(col)]
+            build.add(memref.PrefetchOp(tile.matrix.memref, place, True, 3, True))
 
 
 def common_alignment(
