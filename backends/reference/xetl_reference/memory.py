@@ -352,6 +352,7 @@ MEANINGS: dict[str, Meaning] = {
     "memref.store": always(_store),
     "memref.copy": always(_copy),
     "memref.dealloc": nothing,
+    "memref.prefetch": nothing,
     "memref.atomic_rmw": _atomic_rmw,
 }
 BUILDERS: dict[str, Builder] = {"memref.alloc": _alloc, "memref.alloca": _alloc}
