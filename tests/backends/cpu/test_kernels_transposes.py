@@ -70,6 +70,22 @@ def test_what_lies_outside_is_padding() -> None:
     same(y, 2 * whole.T)
 
 
+@xetile.kernel
+def moved(X, Z, Y, down, right, R: constexpr, C: constexpr):
+    i, j = xetile.program_id(0) * R, xetile.program_id(1) * C
+    v = xetile.load_tile(xetile.init_tile(X, [i + down, j + right], (R, C)), padding=3)
+    w = xetile.load_tile(xetile.init_tile(Z, [j + right, i + down], (C, R)), padding=5)
+    xetile.store_tile(v.T + w, xetile.init_tile(Y, [j, i], (C, R)))
+
+
+@pytest.mark.parametrize("down", [-20, -1, 0, 5])
+@pytest.mark.parametrize("right", [-3, 0, 40])
+def test_blocks_that_begin_before_their_matrix(down: int, right: int) -> None:
+    rng, how = np.random.default_rng(0), {"R": 64, "C": 70}
+    x, z = small_integers(rng, 64, 70), small_integers(rng, 70, 64)
+    agree(moved, 1, x, z, np.ones((70, 64), np.float32), down, right, **how)
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("side", [48, 35, 10])
 def test_both_orders_at_once(order: Any, side: int) -> None:

@@ -159,7 +159,9 @@ def stream_strips(nest: Nest, to: Alignment, end: Index, lanes: int) -> None:
         for row block { for column, none or two if %streams { block }; masked columns }
     """
     loop, outer = nest.loop, nest.outer_loop
-    if outer is None or not waits_for_memory(loop, lanes):
+    # A tile may begin before its matrix: then masked blocks come first.
+    is_first = constant_index(loop.lower_bound) == 0
+    if outer is None or not (is_first and waits_for_memory(loop, lanes)):
         return
     place = [*outer.body.block.ops].index(loop)
     last, twin = scf.YieldOp(), outer.clone()
