@@ -41,6 +41,7 @@ PAGES = {
         "performance-zen4",
         "performance-zen5",
         "performance-xeon-amx",
+        "performance-sapphire-rapids",
         "reliability",
         "gpu",
         "xetile",
