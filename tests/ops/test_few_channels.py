@@ -211,6 +211,7 @@ def test_windows_of_no_whole_lines_are_copied_for_tiles(
     for module in (plans, costs):
         monkeypatch.setattr(module, "step_of_k", a_line)
     monkeypatch.setattr(plans, "cost_of_sums", endless)
+    # Private: whether windows are copied cannot be seen from outside.
     seen, copies = list[Any](), plans._copied  # pyright: ignore[reportPrivateUsage]
 
     def record(*args: Any) -> Any:

@@ -81,9 +81,9 @@ class Machine:
     rows there is little to compute, and hardware prefetches are enough.
     kept: bytes of a result up to which it should stay in the caches, even though it may
     not be read soon; None: the size of L3.
-    streams: rows that are best read at once from memory.
     kept_apart: the same of a result that is written line by line, each in another page,
     as by a transpose; None: as ``kept``.
+    streams: rows that are best read at once from memory.
     """
 
     family: str
@@ -96,8 +96,8 @@ class Machine:
     huge_page: int = 2 * MB
     asks_from: int = 1
     kept: int | None = None
-    streams: int = 1
     kept_apart: int | None = None
+    streams: int = 1
 
     @property
     def most_kept(self) -> int:
