@@ -28,9 +28,12 @@ from xetl_cpu.microkernels.blocking import FEW_PANELS, Blocking
 
 _NULL = llvm.ir.Constant(llvm.PTR, None)
 
-_PAST, _CONTEXT = llvm.parameters("i1 past"), llvm.parameters("ptr context")
-"""Parameters after `OUTPUT`: whether whole lines bypass the caches, and what the
-function reads that computes the elements."""
+_PAST, _CONTEXT = (
+    llvm.parameters("i1 past, i1 prefetch"),
+    llvm.parameters("ptr context"),
+)
+"""Parameters after `OUTPUT`: whether whole lines bypass the caches, or lines are
+prefetched to be written; and what the function reads that computes the elements."""
 
 
 @record(frozen=True)
@@ -56,10 +59,10 @@ def emit_amx_block_gemm(
     A and ``c`` have at least ``blocking.least_rows`` rows, and ``k`` is a multiple of
     ``blocking.k_step``, padded with zeros. The thread is configured with `CONFIG`.
 
-    With ``dtype``, the arguments for a matrix of it are followed by ``past`` (i1):
-    whole lines bypass the caches. ``compute(context, sums, row, column)`` returns the
-    bits that are stored for a vector of sums, and ``context`` follows; None: the sums
-    are converted.
+    With ``dtype``, the arguments for a matrix of it are followed by two i1: whole lines
+    bypass the caches, or lines are prefetched to be written.
+    ``compute(context, sums, row, column)`` returns the bits that are stored for a
+    vector of sums, and ``context`` follows; None: the sums are converted.
     """
     out = None if dtype is None else _Destination(dtype, compute)
     arithmetic = blocking.arithmetic
@@ -261,6 +264,7 @@ class _Strips:
             part = builder.mul(done, asked_bytes(blocking))
             part = builder.offset(self.later, llvm.I8, part)
             kernel = TileKernel(builder, blocking, a, self.row_bytes, part)
+            self._prefetch_output(builder, blocking, before, strip.index)
             kernel.begin()
             with builder.if_else(streams) as ways:
                 for way, load in zip(ways, ("tileloaddt164", "tileloadd64")):
@@ -273,6 +277,28 @@ class _Strips:
             with builder.if_then(builder.icmp_signed("<", done, before.of("end"))):
                 before.finish_rest(done)
             self._leave(kernel, before, first, strip.index)
+
+    def _prefetch_output(
+        self,
+        builder: llvm.Builder,
+        blocking: Blocking,
+        before: _Before,
+        strip: llvm.Value,
+    ) -> None:
+        """Prefetch the strip of the user's matrix, to be written during the next."""
+        if before.out is None:
+            return
+        base, stride, _, _, prefetch, *_ = self.output
+        bits = llvm.bits_of(before.out.dtype)
+        is_given = builder.icmp_unsigned("!=", base, _NULL)
+        with builder.if_then(builder.and_(is_given, prefetch)):
+            stop = builder.minimum(builder.add(strip, blocking.mr), self.rows)
+            with builder.counted_loop(stop, start=strip, name="row") as row:
+                at = builder.add(builder.mul(row.index, stride), self.column)
+                at = builder.offset(base, bits, at)
+                size = blocking.nr * bits.width // 8
+                for byte in (*range(0, size, LINE), size - 1):
+                    builder.prefetch_to_write(builder.offset(at, llvm.I8, byte))
 
     def _leave(
         self, kernel: TileKernel, before: _Before, first: llvm.Value, strip: llvm.Value
@@ -403,7 +429,7 @@ def _finish_row(
         epilogue.store_sums(builder, row_of_tile, sums, c_row)
     else:
         rows = epilogue.StripRows(builder, number, number, 1)
-        base, stride, cols, past, *context = to
+        base, stride, cols, past, _, *context = to
         where = epilogue.Output(out.dtype, rows, column, base, stride, cols, past)
         output = replace(where, compute=out.compute, context=context)
         epilogue.finish(builder, row_of_tile, sums, c_row, output)
