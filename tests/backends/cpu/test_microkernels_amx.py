@@ -18,6 +18,7 @@ from xetl_cpu.targets import find_target
 pytestmark = pytest.mark.usefixtures("amx")
 AMX = find_target("amx")
 BF16 = ml_dtypes.bfloat16
+NEAR = False, False  # stores neither bypass the caches nor have prefetches
 BYTES = [(a, b) for a in (np.int8, np.uint8) for b in (np.int8, np.uint8)]
 
 
@@ -127,7 +128,7 @@ def test_the_last_piece_goes_to_the_users_matrix(amx, out, dtype):
     with amx.counting():
         start()
         of_b = (fenced(packed), packed[0].size, 2)
-        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, n + 3, n, False)
+        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, n + 3, n, *NEAR)
         stop()
     assert not amx.errors()
     rows = np.append(to, [dtype(7)] * 3).reshape(m, n + 3)
@@ -142,18 +143,26 @@ def blocks_of(blocking):
     return {block.name: str(block) for block in function.blocks}
 
 
+def step_of_k(found, name):
+    """What stands in a loop's body before its inner loop; halves of strips branch."""
+    return "".join(
+        text for at, text in found.items() if f"{at}.".startswith(f"{name}.")
+    )
+
+
 def test_sums_are_finished_between_the_next_products():
     """What vectors do needs no tile: some rows in each step; what is left follows."""
     found = blocks_of(choose_blocking(AMX, "bf16", 64, 64))
     # The loop over rows ends where that over k goes on: A from L2, or from L1.
     for steps, rows in (("k.1", "row"), ("k.2", "row.1")):
-        assert "tdpbf16ps" in found[steps]
-        assert f'label %"{rows}"' in found[steps]
+        body = step_of_k(found, steps)
+        assert body.count("tdpbf16ps") == 4
+        assert f'label %"{rows}"' in body
         assert f'label %"{steps}"' in found[f"row.end{rows[3:]}"]
     tail = [name for name in found if "_finish" in found[name]]
     # The last strip; behind the loops over k, none for whole pieces.
-    assert tail == ["block.end", "strip.endif.if"]
-    assert "tilestored" in found["strip.endif.endif"]
+    assert tail == ["block.end", "strip.endif.endif.if"]
+    assert "tilestored" in found["strip.endif.endif.endif"]
 
 
 @pytest.mark.parametrize(("rows", "lines"), [(32, 0), (64, 16), (256, 4)])
@@ -161,13 +170,13 @@ def test_the_next_piece_of_b_is_asked_for(rows, lines):
     """Each strip asks for its share, line by line."""
     blocking = choose_blocking(AMX, "bf16", rows, 256)
     found = blocks_of(blocking)
-    assert found["k.1"].count("llvm.prefetch") == lines
+    assert step_of_k(found, "k.1").count("llvm.prefetch") == lines
     strips = blocking.mc // blocking.mr
     assert lines * 64 * blocking.kc // 32 * strips in (0, blocking.kc * 32 * 2)
 
 
-@pytest.mark.parametrize("past", [False, True])
-def test_whole_lines_may_go_past_the_caches(amx, past):
+@pytest.mark.parametrize("far", [NEAR, (True, False), (False, True)])
+def test_stores_may_bypass_the_caches_or_have_prefetches(amx, far):
     blocking = choose_blocking(AMX, "bf16", 64, 64)
     m, n, k = 41, 50, 64
     rng = np.random.default_rng(0)
@@ -181,10 +190,31 @@ def test_whole_lines_may_go_past_the_caches(amx, past):
     with amx.counting():
         start()
         of_b = (fenced(packed), packed[0].size, 2)
-        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, 64, n, past)
+        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, 64, n, *far)
         stop()
     assert np.array_equal(to[:, :n], (a.astype("f4") @ b.astype("f4")).astype(BF16))
     assert (to[:, n:] == 7).all()
+
+
+@pytest.mark.parametrize(("m", "n", "tiles"), [(64, 64, 16), (41, 64, 12), (41, 41, 9)])
+def test_half_strips_have_half_the_products(amx, m, n, tiles):
+    """Of 16 rows or columns that are left."""
+    blocking, k = choose_blocking(AMX, "bf16", 64, 64), 64
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, shape).astype(BF16) for shape in ((m, k), (k, n)))
+    packed = panels_of(blocking, b, 2)
+    emit = [lambda module: emit_block_gemm(module, AMX, blocking, "f32")]
+    gemm, start, stop = compile_functions(AMX, [*emit, configure, release])
+    c = fenced(np.zeros((64, blocking.ldc), np.float32))
+    to = fenced(np.zeros((m, n), np.float32))
+    with amx.counting():
+        start()
+        of_b = (fenced(packed), packed[0].size, 2)
+        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, n, n, *NEAR)
+        stop()
+    assert not amx.errors()
+    assert np.array_equal(to, a.astype("f4") @ b.astype("f4"))
+    assert amx.total()["tdpbf16ps"] == tiles * k // 32
 
 
 def test_stores_past_the_caches_are_of_whole_lines():
@@ -250,7 +280,7 @@ def test_sums_of_earlier_calls_lie_panel_after_panel(amx):
             part = fenced(panels_of(blocking, b[at : at + k], 3))
             of_a = (fenced(a[:, at : at + k].copy()), k, m, k)
             of_b = (part, part[0].size, 3)
-            gemm(*of_a, *of_b, c, at > 0, *NOTHING, out, n, n, False)
+            gemm(*of_a, *of_b, c, at > 0, *NOTHING, out, n, n, *NEAR)
             sums += a[:, at : at + k].astype("f4") @ b[at : at + k].astype("f4")
             if out is None:
                 panels = c.ravel()[: m * n].reshape(3, 64, 32)

@@ -10,7 +10,7 @@ Source: Intel SDM, volume 1, chapter 18; the panel of B is the tile of `tdpbf16p
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import product
 from math import ceil
 
@@ -18,8 +18,8 @@ from xetl_cpu.llvm import I8, I64, PTR, VOID, Builder, Loop, Value, const, ir
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
 
-_ROWS, _ROW_BYTES = 16, 64
-CONFIG = bytes([1] + [0] * 15 + [_ROW_BYTES, 0] * 8 + [0] * 16 + [_ROWS] * 8 + [0] * 8)
+ROWS, _ROW_BYTES = 16, 64
+CONFIG = bytes([1] + [0] * 15 + [_ROW_BYTES, 0] * 8 + [0] * 16 + [ROWS] * 8 + [0] * 8)
 """The 64 bytes of ldtilecfg: palette 1, then bytes of a row and rows of each tile."""
 
 _A, _B = 4, 6
@@ -80,10 +80,17 @@ class TileKernel:
         a: Value,
         row_bytes: Value,
         later: Value,
+        halves: tuple[Value, Value],
     ) -> None:
+        """Take A's rows, what to prefetch, and whether to compute half the strip.
+
+        ``halves``: whether only the upper rows, and only the left columns, are needed.
+        The other tiles of C stay zeros.
+        """
         self.builder, self.blocking = builder, blocking
         self.a, self.row_bytes, self.later = a, row_bytes, later
-        self.down = range(blocking.mr // _ROWS)
+        self.is_low, self.is_narrow = halves
+        self.down = range(blocking.mr // ROWS)
         self.across = range(blocking.nr // 16)
 
     def begin(self) -> None:
@@ -111,16 +118,18 @@ class TileKernel:
             a_step = builder.offset(self.a, I8, at)
             b_step = builder.offset(b, I8, builder.mul(at, blocking.nr))
             for row in self.down:
-                for column in self.across:
-                    # B 0, A 0, product, B 1, product, A 1, two products.
-                    if row == 0:
-                        at = builder.offset(b_step, I8, column * _ROW_BYTES)
-                        self._move("tileloadd64", _B + column, at, b_row)
-                    if column == 0:
-                        skip = builder.mul(self.row_bytes, row * _ROWS)
-                        at = builder.offset(a_step, I8, skip)
-                        self._move(load_a, _A + row, at, self.row_bytes)
-                    self._multiply(row, column)
+                with self._unless(self.is_low, row):
+                    skip = builder.mul(self.row_bytes, row * ROWS)
+                    a = builder.offset(a_step, I8, skip)
+                    for column in self.across:
+                        with self._unless(self.is_narrow, column):
+                            # B 0, A 0, product, B 1, product, A 1, two products.
+                            if row == 0:
+                                at = builder.offset(b_step, I8, column * _ROW_BYTES)
+                                self._move("tileloadd64", _B + column, at, b_row)
+                            if column == 0:
+                                self._move(load_a, _A + row, a, self.row_bytes)
+                            self._multiply(row, column)
             lines = asked_lines(blocking)
             skip = builder.mul(loop.index, lines * LINE // blocking.k_step)
             wanted = builder.offset(self.later, I8, skip)
@@ -128,10 +137,15 @@ class TileKernel:
                 builder.prefetch_to_l2(builder.offset(wanted, I8, line * LINE))
             yield loop
 
+    def _unless(self, is_half: Value, tile: int) -> AbstractContextManager[object]:
+        """Code for a row or column of tiles: the second one is not always needed."""
+        builder = self.builder
+        return builder.if_then(builder.not_(is_half)) if tile else nullcontext()
+
     def store(self, to: Value, row: Value) -> None:
         """Store the sums to ``to``, with rows ``row`` elements apart."""
         builder, stride = self.builder, self.builder.mul(row, 4)
-        below = builder.mul(stride, _ROWS)
+        below = builder.mul(stride, ROWS)
         for down, across in product(self.down, self.across):
             at = builder.add(builder.mul(below, down), across * _ROW_BYTES)
             place = builder.offset(to, I8, at)
