@@ -131,10 +131,13 @@ def split_indices(
 
 def mix_indices(static: Attribute, values: Iterable[SSAValue]) -> tuple[Index, ...]:
     """Undo ``split_indices``."""
+    return fill_gaps(ints_of(static), values)
+
+
+def fill_gaps(numbers: Iterable[int], values: Iterable[T]) -> tuple[int | T, ...]:
+    """Return constants with a value for each gap, as in the shape of a type."""
     rest = iter(values)
-    return tuple(
-        next(rest) if i == builtin.DYNAMIC_INDEX else i for i in ints_of(static)
-    )
+    return tuple(next(rest) if n == builtin.DYNAMIC_INDEX else n for n in numbers)
 
 
 def int_array(values: Iterable[int]) -> builtin.ArrayAttr[builtin.IntegerAttr]:

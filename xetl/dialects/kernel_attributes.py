@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from .base import ints_of
+from .base import ints_of, is_array
 
 LEVEL = "xetile.level"
 WORKGROUP, SUBGROUP = "workgroup", "subgroup"
@@ -39,6 +39,14 @@ SHARED = 3
 
 LANES = 16
 """The lanes of a subgroup."""
+
+
+def argument_names(function: Operation, count: int) -> list[str]:
+    """Return the user's names of arguments: ``argument 0``, ... without a name."""
+    given = {**function.properties, **function.attributes}.get(ARG_NAMES)
+    names = given if is_array(given) else ()
+    found = [each.data for each in names if isinstance(each, StringAttr)]
+    return found + [f"argument {number}" for number in range(len(found), count)]
 
 
 def subgroups_along_axes(kernel: Operation) -> tuple[int, int, int]:

@@ -74,8 +74,10 @@ def with_type(dense: Dense, type_: Vector) -> Attribute:
 
 def wrap(value: int, bits: int) -> int:
     """Wrap ``value`` to a signed integer of ``bits`` bits; i1 is 0 or 1."""
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+    half = 1 << (bits - 1)
+    if bits == 1:
+        return value & 1
+    return value if -half <= value < half else ((value + half) & (2 * half - 1)) - half
 
 
 def print_dense(printer: Printer, dense: builtin.DenseIntOrFPElementsAttr) -> None:

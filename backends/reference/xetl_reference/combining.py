@@ -26,11 +26,8 @@ from xetl_reference.values import (
     unsigned,
 )
 
-_ELEMENTWISE: dict[str, Function] = {
-    # `arith` orders -0 before +0. The ufunc, which reductions use, does not.
-    "minimumf": minimum,
-    "maximumf": maximum,
-}
+_ELEMENTWISE: dict[str, Function] = {"minimumf": minimum, "maximumf": maximum}
+"""`arith` orders -0 before +0. The ufuncs, which reductions use, do not."""
 
 
 def _is_float(dtype: DType) -> bool:
@@ -45,7 +42,7 @@ def combine(kind: str, dtype: DType) -> Binary:
     function: Function = _ufunc(name, dtype)
     if _is_float(dtype):
         return in_f32(_ELEMENTWISE.get(name, function), dtype)
-    if name in ("minui", "maxui") and dtype != BOOL:
+    if _is_unsigned(name, dtype):
         return lambda old, new: signed(function(unsigned(old), unsigned(new)))
     return function
 
@@ -56,26 +53,33 @@ def reduction(kind: str, dtype: DType) -> Binary:
     The axes keep size 1.
     """
     name = normalize_kind(kind)
-    if _is_float(dtype):
-        # NumPy's own sum starts from +0.
-        along = _reduce(_ufunc(name, dtype), initial=ON_FLOATS[name].identity)
-        return lambda values, axes: in_f64(partial(along, axes=axes), dtype)(values)
-    reduce = _reduce(_ufunc(name, dtype))
-    if name in ("minui", "maxui") and dtype != BOOL:
-        return lambda values, axes: signed(reduce(unsigned(values), axes))
-    return reduce
+    # NumPy's own sum starts from +0.
+    start = {"initial": ON_FLOATS[name].identity} if _is_float(dtype) else {}
+    return _along(name, dtype, _reduce(_ufunc(name, dtype), **start))
 
 
 def scan(kind: str, dtype: DType) -> Binary:
     """Return the function ``f(values, axis)`` of an inclusive scan."""
     name = normalize_kind(kind)
     ufunc = _ufunc(name, dtype)
+
+    def run(values: Array, axes: int) -> Array:
+        return ufunc.accumulate(values, axes, dtype=values.dtype)
+
+    return _along(name, dtype, run)
+
+
+def _along(name: str, dtype: DType, run: Function) -> Binary:
+    """Return ``run`` for values of a type and axes: of floats in f64."""
     if _is_float(dtype):
-        along = ufunc.accumulate
-        return lambda values, axis: in_f64(partial(along, axis=axis), dtype)(values)
-    if name in ("minui", "maxui") and dtype != BOOL:
-        return lambda values, axis: signed(ufunc.accumulate(unsigned(values), axis))
-    return lambda values, axis: ufunc.accumulate(values, axis, dtype=dtype)
+        return lambda values, axes: in_f64(partial(run, axes=axes), dtype)(values)
+    if _is_unsigned(name, dtype):
+        return lambda values, axes: signed(run(unsigned(values), axes))
+    return run
+
+
+def _is_unsigned(name: str, dtype: DType) -> bool:
+    return name in ("minui", "maxui") and dtype != BOOL
 
 
 def _ufunc(kind: str, dtype: DType) -> Any:

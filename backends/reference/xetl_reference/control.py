@@ -66,10 +66,6 @@ def _if(plan: Plan, op: Any) -> Step:
     return lambda frame: (then if frame[condition] else otherwise)(frame)
 
 
-def _execute_region(plan: Plan, op: Any) -> Step:
-    return _branch(plan, op.region, plan.slots(op.results))
-
-
 def _index_switch(plan: Plan, op: Any) -> Step:
     argument, results = plan.slot(op.arg), plan.slots(op.results)
     default, *cases = (_branch(plan, region, results) for region in op.regions)
@@ -190,7 +186,9 @@ BUILDERS: dict[str, Builder] = {
     "scf.for": _for,
     "scf.if": _if,
     "scf.while": _while,
-    "scf.execute_region": _execute_region,
+    "scf.execute_region": lambda plan, op: _branch(
+        plan, op.region, plan.slots(op.results)
+    ),
     "scf.index_switch": _index_switch,
     "scf.parallel": _parallel,
     "func.call": _call,

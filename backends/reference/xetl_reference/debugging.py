@@ -36,6 +36,7 @@ from xetl_reference.values import (
     Array,
     Function,
     Meaning,
+    Unary,
     bits_of,
     dtype_of,
     unsigned,
@@ -122,15 +123,12 @@ def stepper_of(op: Any) -> Stepper | None:
     if key not in _steppers:
         # All stops of a file: no two functions share a line.
         stops = [each for each in root.walk() if each.name == op.name]
-        same = [each for each in stops if _file_of(each) == where.file]
+        places = ((each, next(positions_of(each.location), None)) for each in stops)
+        same = [op for op, at in places if at and at.filename.data == where.file]
         lines = sorted({line_of(each) or 0 for each in same})
         names = sorted({name.data for each in same for name in each.names})
         _steppers[key] = Stepper(where.file, name, lines, names)
     return _steppers[key]
-
-
-def _file_of(op: Any) -> str | None:
-    return next((at.filename.data for at in positions_of(op.location)), None)
 
 
 def _code_at_lines(
@@ -166,7 +164,7 @@ def _place(tree: ast.AST, line: int, *, deep: bool = True) -> None:
             node.col_offset = node.end_col_offset = min(line, 0)
 
 
-def _shown(type_: Any, is_unsigned: bool) -> Function:
+def _shown(type_: Any, is_unsigned: bool) -> Unary:
     """Return the function that converts a value of a type for ``str.format``."""
     dtype = dtype_of(type_)
     if dtype.kind == "f" and not is_vector(type_):
@@ -174,17 +172,9 @@ def _shown(type_: Any, is_unsigned: bool) -> Function:
     if dtype in (F8E4M3, F8E5M2):  # compiled code has no such text
         return floats.widen
     if not is_unsigned:
-        return _same
+        return lambda value: value
     mask = (1 << bits_of(dtype)) - 1
-
-    def without_sign(value: Any) -> Any:
-        return unsigned(value) if is_vector(type_) else value & mask
-
-    return without_sign
-
-
-def _same(value: Any) -> Any:
-    return value
+    return unsigned if is_vector(type_) else lambda value: value & mask
 
 
 def _text(op: Any) -> Callable[[Sequence[Any]], str]:
@@ -201,11 +191,7 @@ def _text(op: Any) -> Callable[[Sequence[Any]], str]:
 
 def _print(op: Any) -> Function:
     text = _text(op)
-
-    def run(*values: Any) -> None:
-        sys.stdout.write(text(values) + "\n")
-
-    return run
+    return lambda *values: sys.stdout.write(text(values) + "\n")
 
 
 def _failure(op: Any, text: str) -> LaunchError:

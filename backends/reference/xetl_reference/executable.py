@@ -10,6 +10,7 @@ from xdsl.ir import Attribute
 
 from xetl.analysis.memory import stored_arguments
 from xetl.backend import Argument, Arguments, ArrayView, Executable
+from xetl.dialects.kernel_attributes import argument_names
 from xetl.dialects.xetile.types import TileType
 from xetl.errors import InternalError
 from xetl.runtime.trace import TileAccess, TileTrace, current_trace
@@ -106,7 +107,7 @@ class ReferenceExecutable(Executable):
         if trace is None:
             return plain
         function = plain.function
-        named = zip(values, _names(function, len(values)))
+        named = zip(values, argument_names(function, len(values)))
         names = {value.memory: n for value, n in named if isinstance(value, View)}
         table = TABLE.guarded(recorder(trace, names, guard))
         return Interpreter(self._module, table=table)
@@ -148,7 +149,7 @@ def watch(
     run: Run, function: Any, arguments: Sequence[Any], written: Collection[Memory]
 ) -> None:
     """Register the array arguments of a kernel with the checks of a run."""
-    for name, value in zip(_names(function, len(arguments)), arguments):
+    for name, value in zip(argument_names(function, len(arguments)), arguments):
         if isinstance(value, View):
             run.watch_argument(name, value, value.memory in written)
 
@@ -156,15 +157,6 @@ def watch(
 def place_of(memory: Memory) -> tuple[int, int]:
     """Return address and length in bytes, which identify a memory."""
     return memory.data.__array_interface__["data"][0], len(memory.data)
-
-
-def _names(function: Any, count: int) -> list[str]:
-    """Return the user's names of the arguments."""
-    attributes = {**function.properties, **function.attributes}
-    given: Any = attributes.get("xetile.arg_names")
-    if given is None:
-        return [f"argument {number}" for number in range(count)]
-    return [each.data for each in given.data]
 
 
 def _value(argument: Argument, type_: Attribute) -> Any:

@@ -247,8 +247,7 @@ def _ones(x: Array) -> Array:
 
 def _power(x: Array, exponent: Array) -> Array:
     """Compute a power by squaring, wrapping; a negative exponent inverts, truncated."""
-    result, left = np.ones_like(x), np.maximum(exponent, 0)
-    base = x
+    result, left, base = np.ones_like(x), np.maximum(exponent, 0), x
     while np.any(left):
         result = np.where(left & 1 != 0, result * base, result)
         base, left = base * base, left >> 1

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from xetl.dialects.base import is_tf32, is_vector
+from xetl.dialects.base import is_tf32, is_vector, shape_of
+from xetl.dialects.literals import wrap
 from xetl_reference.floats import narrow, round_to_tf32
 from xetl_reference.values import (
     BOOL,
@@ -29,11 +30,8 @@ from xetl_reference.values import (
     dtype_of,
     is_narrow,
     on_arrays,
-    shape_of,
     signed,
-    unbox,
     unsigned,
-    wrap,
 )
 
 # Arrays -----------------------------------------------------------------------------
@@ -136,15 +134,9 @@ def binary(name: str) -> Meaning:
     def meaning(op: Any) -> Binary:
         type_ = op.results[0].type
         dtype = dtype_of(type_)
-        on_arrays = ON_ARRAYS[name]
-        if dtype == BOOL:
-            on_arrays = _ON_BITS[name]
-        if is_vector(type_):
-            return on_arrays
-        fast = _scalar(name, bits_of(dtype))
-        if fast is not None:
-            return fast
-        return lambda a, b: unbox(on_arrays(*map(np.asarray, (a, b), (dtype, dtype))))
+        function = (_ON_BITS if dtype == BOOL else ON_ARRAYS)[name]
+        fast = None if is_vector(type_) else _scalar(name, bits_of(dtype))
+        return on_arrays(op, function) if fast is None else fast
 
     return meaning
 
@@ -187,15 +179,10 @@ def _truncate(values: Array, dtype: DType) -> Array:
     return (values & 1) != 0 if dtype == BOOL else values.astype(dtype)
 
 
-def _resize(values: Array, dtype: DType) -> Array:
-    """Cast to or from `index`: sign-extend or truncate."""
+def _resize(values: Array, dtype: DType, extend: Function = _extend) -> Array:
+    """Cast to or from `index`: extend or truncate."""
     wider = bits_of(dtype) > bits_of(values.dtype)
-    return _extend(values, dtype) if wider else _truncate(values, dtype)
-
-
-def _resize_unsigned(values: Array, dtype: DType) -> Array:
-    wider = bits_of(dtype) > bits_of(values.dtype)
-    return _extend_unsigned(values, dtype) if wider else _truncate(values, dtype)
+    return extend(values, dtype) if wider else _truncate(values, dtype)
 
 
 def _to_float(values: Array, dtype: DType) -> Array:
@@ -240,16 +227,17 @@ _CASTS: dict[str, Any] = {
     "arith.uitofp": _from_unsigned,
     "arith.fptosi": _to_signed,
     "arith.fptoui": _to_unsigned,
-    "arith.index_castui": _resize_unsigned,
-    "index.castu": _resize_unsigned,
+    **dict.fromkeys(
+        ("arith.index_castui", "index.castu"),
+        partial(_resize, extend=_extend_unsigned),
+    ),
 }
 
 
 def _cast(function: Any) -> Meaning:
-    def meaning(op: Any) -> Function:
-        return on_arrays(op, partial(function, dtype=dtype_of(op.results[0].type)))
-
-    return meaning
+    return lambda op: on_arrays(
+        op, partial(function, dtype=dtype_of(op.results[0].type))
+    )
 
 
 def _index_cast(op: Any) -> Unary:
@@ -261,10 +249,9 @@ def _index_cast(op: Any) -> Unary:
 
 
 def _truncf(op: Any) -> Function:
-    type_ = op.results[0].type
-    if is_tf32(type_):
+    if is_tf32(op.results[0].type):
         return on_arrays(op, _to_tf32)
-    return on_arrays(op, partial(narrow, dtype=dtype_of(type_)))
+    return _cast(narrow)(op)
 
 
 def _to_tf32(values: Array) -> Array:

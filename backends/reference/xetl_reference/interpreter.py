@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import LANES, SHARED, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.text import functions_of
 from xetl.errors import InternalError
 from xetl_reference import (
     control,
@@ -237,7 +238,7 @@ class Interpreter:
     def __init__(
         self, module: ModuleOp, kernel: str | None = None, table: Table = TABLE
     ) -> None:
-        functions = functions_of(module)
+        functions = {each.sym_name.data: each for each in functions_of(module)}
         self.function = find_kernel(functions, kernel)
         self._plan = Plan(self.function.body, table, functions)
         arguments = self.function.body.blocks[0].args
@@ -329,13 +330,6 @@ class Interpreter:
         if frame[RUN] is not None:
             frame[RUN].begin_turn(frame[SUBGROUP_ID])
         self._plan.run(frame)
-
-
-def functions_of(module: ModuleOp) -> dict[str, Any]:
-    """Return all functions of a module, by name."""
-    names = ("gpu.func", "func.func")
-    found: list[Any] = [op for op in module.walk() if op.name in names]
-    return {op.sym_name.data: op for op in found}
 
 
 def find_kernel(functions: Mapping[str, Any], name: str | None) -> Any:

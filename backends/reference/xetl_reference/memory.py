@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-from xetl.dialects.base import ints_of
+from xetl.dialects.base import fill_gaps, ints_of, shape_of
 from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.errors import InternalError
@@ -31,7 +31,6 @@ from xetl_reference.values import (
     dtype_of,
     nothing,
     same,
-    shape_of,
     unbox,
 )
 
@@ -248,8 +247,7 @@ def _view(op: Any) -> Function:
     dtype, shape = dtype_of(op.result.type), shape_of(op.result.type)
 
     def run(source: View, shift: int, *sizes: int) -> View:
-        rest = iter(sizes)
-        extents = tuple(next(rest) if n == DYNAMIC_INDEX else n for n in shape)
+        extents = fill_gaps(shape, sizes)
         memory = Memory(source.memory.data, source.memory.origin + shift)
         memory.shadow = source.memory.shadow
         return View(memory, dtype, 0, extents, row_major(extents))
@@ -279,13 +277,11 @@ def allocate(type_: Any, sizes: Sequence[int]) -> View:
 
     ``sizes`` are those of the dynamic dimensions.
     """
-    rest = iter(sizes)
-    shape = tuple(next(rest) if n == DYNAMIC_INDEX else n for n in shape_of(type_))
+    shape = fill_gaps(shape_of(type_), sizes)
     known = strides_of(type_) or [None] * len(shape)
+    strides = tuple(stride for stride in known if stride is not None)
     if None in known:
         strides = row_major(shape)
-    else:
-        strides = tuple(stride for stride in known if stride is not None)
     dtype = dtype_of(type_)
     size = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
     data = np.full(max(size, 0) * dtype.itemsize, _UNINITIALISED, np.uint8)
@@ -313,12 +309,16 @@ def _alloc(plan: Plan, op: Any) -> Step:
 # Elements ---------------------------------------------------------------------------
 
 
+def _element(view: View, indices: Sequence[int]) -> Array:
+    return view.memory.window(view.dtype, view.at(indices), (), ())
+
+
 def _load(source: View, *indices: int) -> Any:
-    return unbox(source.memory.window(source.dtype, source.at(indices), (), ()))
+    return unbox(_element(source, indices))
 
 
 def _store(value: Any, target: View, *indices: int) -> None:
-    target.memory.window(target.dtype, target.at(indices), (), ())[...] = value
+    _element(target, indices)[...] = value
 
 
 def _copy(source: View, target: View) -> None:
@@ -330,7 +330,7 @@ def _atomic_rmw(op: Any) -> Function:
     function = combine(op.kind_name, dtype_of(op.result.type))
 
     def run(value: Any, target: View, *indices: int) -> Any:
-        place = target.memory.window(target.dtype, target.at(indices), (), ())
+        place = _element(target, indices)
         old = place.copy()
         place[...] = function(old, np.asarray(value, target.dtype))
         return unbox(old)

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from xetl.dialects.base import shape_of
 from xetl_reference.memory import Memory, View
 from xetl_reference.tiles import ScatteredTile, Tile, unpack
-from xetl_reference.values import Array, DType, shape_of
+from xetl_reference.values import Array, DType
 
 READ, WRITE, ATOMIC = "read", "written", "updated"
 """The kinds of access, as findings name them."""
@@ -211,9 +212,9 @@ class Shadow:
     def index(self, offset: int) -> tuple[int, ...]:
         """Return the index of an element. This is slow: for findings only."""
         offsets = np.full(self.view.sizes, self.view.offset, np.int64)
-        for axis, (size, stride) in enumerate(zip(self.view.sizes, self.view.strides)):
-            shape = [-1 if i == axis else 1 for i in range(len(self.view.sizes))]
-            offsets += (np.arange(size) * stride).reshape(shape)
+        along = np.indices(self.view.sizes, sparse=True)
+        for steps, stride in zip(along, self.view.strides):
+            offsets += steps * stride
         found = np.argwhere(offsets == offset)
         return tuple(int(i) for i in found[0]) if len(found) else (offset,)
 
@@ -358,21 +359,17 @@ def _atomic(op: Any) -> Accesses:
 # Elements and vectors in memory -----------------------------------------------------
 
 
-def _loaded(shape: tuple[int, ...]) -> Accesses:
-    def find(view: View, *indices: int) -> Iterable[Access]:
+def _part(kind: str, shape: tuple[int, ...] = ()) -> Accesses:
+    """Return the access to elements of the last dimensions; without a shape, to one.
+
+    What is stored comes before the view and the indices.
+    """
+
+    def find(*operands: Any) -> Iterable[Access]:
+        view, *indices = operands if kind == READ else operands[1:]
         strides = view.strides[len(view.strides) - len(shape) :]
         place = Window(view.at(indices), shape, strides)
-        return (Access(READ, view.memory, view.dtype, place),)
-
-    return find
-
-
-def _changed(kind: str, shape: tuple[int, ...]) -> Accesses:
-    """Return the accesses of a store: those of a load, but the value comes first."""
-    places_of = _loaded(shape)
-
-    def find(value: Any, *operands: Any) -> Iterable[Access]:
-        return [each._replace(kind=kind) for each in places_of(*operands)]
+        return (Access(kind, view.memory, view.dtype, place),)
 
     return find
 
@@ -400,12 +397,12 @@ _BUILDERS: dict[str, Callable[[Any], Accesses]] = {
     "xetile.atomic_rmw_tile": _atomic,
     "xetile.load_gather": lambda op: _scattered(READ, op),
     "xetile.store_scatter": lambda op: _scattered(WRITE, op),
-    "memref.load": lambda op: _loaded(()),
-    "memref.store": lambda op: _changed(WRITE, ()),
-    "memref.atomic_rmw": lambda op: _changed(ATOMIC, ()),
+    "memref.load": lambda op: _part(READ),
+    "memref.store": lambda op: _part(WRITE),
+    "memref.atomic_rmw": lambda op: _part(ATOMIC),
     "memref.copy": lambda op: _copy,
-    "vector.load": lambda op: _loaded(shape_of(op.result.type)),
-    "vector.store": lambda op: _changed(WRITE, shape_of(op.value.type)),
+    "vector.load": lambda op: _part(READ, shape_of(op.result.type)),
+    "vector.store": lambda op: _part(WRITE, shape_of(op.value.type)),
     "vector.maskedload": lambda op: _masked(READ),
     "vector.maskedstore": lambda op: _masked(WRITE),
 }

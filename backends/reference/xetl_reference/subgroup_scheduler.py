@@ -11,6 +11,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from xetl.errors import CheckError
@@ -33,10 +34,6 @@ class Standing:
 
     op: Any
     ready: Callable[[], bool]
-
-
-def _never() -> bool:
-    return False
 
 
 class SubgroupScheduler:
@@ -79,7 +76,9 @@ class SubgroupScheduler:
         if self._failure is not None:
             raise self._failure
 
-    def wait(self, number: int, op: Any, ready: Callable[[], bool] = _never) -> None:
+    def wait(
+        self, number: int, op: Any, ready: Callable[[], bool] = lambda: False
+    ) -> None:
         """Let others run until ``ready``, or until all wait at the barrier ``op``."""
         self._waiting[number] = Standing(op, ready)
         following = self._next(number)
@@ -199,10 +198,7 @@ def _subgroups(numbers: Iterable[int], verb: str) -> str:
 
 def _ranges(numbers: Sequence[int]) -> list[str]:
     """Join neighbouring numbers to ranges: 0, 1, 2, 5 are ``0-2`` and ``5``."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][-1] + 1:
-            ranges[-1].append(number)
-        else:
-            ranges.append([number])
+    # Neighbours have the same distance from their places.
+    runs = groupby(enumerate(numbers), lambda each: each[1] - each[0])
+    ranges = [[number for _, number in run] for _, run in runs]
     return [f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in ranges]

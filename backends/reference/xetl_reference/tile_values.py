@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl.dialects.base import ints_of, is_tf32
+from xetl.dialects.base import ints_of, is_tf32, shape_of
 from xetl_reference.combining import combine, reduction, scan
 from xetl_reference.floats import round_to_tf32
 from xetl_reference.tiles import ScatteredTile, Tile, pack, unpack
@@ -29,7 +29,6 @@ from xetl_reference.values import (
     dtype_of,
     is_narrow,
     same,
-    shape_of,
     unsigned,
 )
 
@@ -81,14 +80,11 @@ def product(
         total = multiply(a, b)
         if c is not None:
             total = total + c.astype(F64)
-        return total if result == F64 else _round(total, result)
+        if result != F64:
+            total = total.astype(F32)
+        return total.astype(result) if is_narrow(result) else total
 
     return run
-
-
-def _round(total: Array, dtype: DType) -> Array:
-    accumulated = total.astype(F32)
-    return accumulated.astype(dtype) if is_narrow(dtype) else accumulated
 
 
 def _tile_mma(op: Any) -> Function:

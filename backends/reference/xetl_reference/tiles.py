@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xetl.dialects.base import shape_of
 from xetl_reference import values
 from xetl_reference.memory import AddressMemory, Memory, View, readers, window_readers
 
@@ -183,7 +184,7 @@ def _load_tile(op: Any) -> values.Function:
     type_ = op.tile.type
     rows, columns = type_.shape
     padding = values.padding_value(op.padding, values.dtype_of(type_))
-    shape, count = values.shape_of(type_.vector_type()), type_.array_length
+    shape, count = shape_of(type_.vector_type()), type_.array_length
     turns = op.permutation is not None
 
     def load(tile: Tile) -> values.Array:
@@ -202,7 +203,7 @@ def _load_tile(op: Any) -> values.Function:
 
 
 def _store_tile(op: Any) -> values.Binary:
-    if len(values.shape_of(op.value.type)) == 2:
+    if len(shape_of(op.value.type)) == 2:
         return lambda value, tile: tile.store(value)
     return lambda value, tile: tile.store(unpack(value))
 

@@ -17,7 +17,8 @@ import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation
 
-from xetl.dialects.base import is_vector
+from xetl.dialects.base import is_vector, shape_of
+from xetl.dialects.literals import wrap
 from xetl.dialects.upstream.elementwise import bit_width, is_integer
 from xetl.errors import InternalError
 
@@ -68,11 +69,6 @@ def dtype_of(type_: Attribute) -> DType:
     return found
 
 
-def shape_of(type_: Any) -> tuple[int, ...]:
-    """The shape of a vector."""
-    return tuple(type_.get_shape())
-
-
 def bits_of(dtype: DType) -> int:
     """Bits of an element in the IR."""
     return 1 if dtype == BOOL else 8 * dtype.itemsize
@@ -92,18 +88,6 @@ def unsigned(values: Array, kind: str = "u") -> Array:
 def signed(values: Array) -> Array:
     """Return a view with signed integers of the same bits; i1 stays."""
     return unsigned(values, "i")
-
-
-def wrap(value: int, bits: int) -> int:
-    """``value`` as a signed integer of ``bits`` bits.
-
-    >>> wrap(200, 8)
-    -56
-    """
-    half = 1 << (bits - 1)
-    if -half <= value < half:
-        return value
-    return ((value + half) & (2 * half - 1)) - half
 
 
 def unbox(values: Any) -> Any:

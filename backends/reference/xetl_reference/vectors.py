@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 
-from xetl.dialects.base import ints_of, is_vector
+from xetl.dialects.base import ints_of, is_vector, shape_of
 from xetl.errors import InternalError
 from xetl_reference.combining import combine, reduction
 from xetl_reference.floats import in_f64
@@ -28,7 +28,6 @@ from xetl_reference.values import (
     always,
     dtype_of,
     same,
-    shape_of,
     unbox,
 )
 
@@ -83,13 +82,9 @@ def _extract_strided_slice(op: Any) -> Unary:
     return lambda source: source[part]
 
 
-def _interleave(op: Any) -> Function:
+def _interleave(op: Any) -> Binary:
     shape = shape_of(op.result.type)
-
-    def run(lhs: Array, rhs: Array) -> Array:
-        return np.stack([lhs, rhs], -1).reshape(shape)
-
-    return run
+    return lambda lhs, rhs: np.stack([lhs, rhs], -1).reshape(shape)
 
 
 def _insert_strided_slice(op: Any) -> Function:
@@ -161,14 +156,14 @@ def _contract(op: Any) -> Function:
     def exact(a: Array, b: Array, c: Array) -> Array:
         return np.einsum(equation, a, b) + c
 
-    is_integer = dtype.kind in "ib"
+    def wrapping(a: Array, b: Array, c: Array) -> Array:
+        wide = (a.astype(np.int64), b.astype(np.int64), c)
+        return np.asarray(exact(*wide)).astype(dtype)
+
+    compute = wrapping if dtype.kind in "ib" else in_f64(exact, dtype)
 
     def run(a: Array, b: Array, c: Any) -> Any:
-        if is_integer:
-            wide = (a.astype(np.int64), b.astype(np.int64), np.asarray(c, dtype))
-            result = np.asarray(exact(*wide)).astype(dtype)
-        else:
-            result = in_f64(exact, dtype)(a, b, np.asarray(c, dtype))
+        result = compute(a, b, np.asarray(c, dtype))
         return unbox(result) if scalar else result
 
     return run
@@ -276,32 +271,31 @@ def _dims(op: Any) -> list[int]:
     return [each.position for each in op.permutation_map.data.results]
 
 
-def _along(shape: Sequence[int], axis: int) -> Array:
-    """Return 0, 1, ... along an axis; all others have size 1."""
-    steps = np.arange(shape[axis])
-    return steps.reshape([-1 if i == axis else 1 for i in range(len(shape))])
-
-
 def _inside(
-    op: Any, base: View, indices: Sequence[int], shape: Any, masks: Sequence[Array]
+    op: Any,
+    base: View,
+    indices: Sequence[int],
+    shape: tuple[int, ...],
+    masks: Sequence[Array],
 ) -> Array:
     """Return which elements are in the memref (in-bounds dims are) and not masked."""
     inside = np.ones(shape, np.bool_)
     for mask in masks:
         inside &= mask
-    for axis, (dim, flag) in enumerate(zip(_dims(op), op.in_bounds.data)):
+    along = np.indices(shape, sparse=True)
+    for steps, dim, flag in zip(along, _dims(op), op.in_bounds.data):
         if isinstance(flag, IntegerAttr) and flag.value.data:
             continue
-        place = indices[dim] + _along(shape, axis)
+        place = indices[dim] + steps
         inside &= (place >= 0) & (place < base.sizes[dim])
     return inside
 
 
-def _places(op: Any, base: View, shape: Any) -> Array:
+def _places(op: Any, base: View, shape: tuple[int, ...]) -> Array:
     """Return the offset of each element from the first, in elements of memory."""
     places = np.zeros(shape, np.int64)
-    for axis, dim in enumerate(_dims(op)):
-        places += _along(shape, axis) * base.strides[dim]
+    for steps, dim in zip(np.indices(shape, sparse=True), _dims(op)):
+        places += steps * base.strides[dim]
     return places
 
 

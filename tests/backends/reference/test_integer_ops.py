@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from op_harness import INTEGERS, evaluate, some_integers
 
-from xetl_reference.values import wrap
+from xetl.dialects.literals import wrap
 
 
 def _trunc(a, b):

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation
@@ -24,7 +23,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
 from xetl.dialects.base import is_memref, is_vector, operations_in
-from xetl.dialects.kernel_attributes import ARG_NAMES
+from xetl.dialects.kernel_attributes import argument_names
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, func, gpu
 from xetl.dialects.xetile import TileType
@@ -62,9 +61,9 @@ class NarrowScalarFloatsPass(Pass):
 
 def _check(function: gpu.FuncOp | func.FuncOp, device: str) -> None:
     arguments = function.body.blocks[0].args if function.body.blocks else ()
-    for number, argument in enumerate(arguments):
+    for name, argument in zip(argument_names(function, len(arguments)), arguments):
         if _has_wide_elements(argument.type):
-            what = f"`{_argument_name(function, number)}` is an array of f64"
+            what = f"`{name}` is an array of f64"
             raise _refusal(what, device, function, function)
     for op in function.walk():
         wide = any(_has_wide_elements(each.type) for each in op.results)
@@ -82,15 +81,6 @@ def _has_wide_elements(type_: Attribute) -> bool:
 
 def _is_number(type_: Attribute) -> bool:
     return isinstance(type_, builtin.Float64Type)
-
-
-_Names = builtin.ArrayAttr[builtin.StringAttr]
-
-
-def _argument_name(function: Operation, number: int) -> str:
-    names = cast("_Names | None", function.attributes.get(ARG_NAMES))
-    found = [] if names is None else [each.data for each in names]
-    return found[number] if number < len(found) else f"argument {number}"
 
 
 def _refusal(what: str, device: str, function: Operation, op: Operation) -> XetlError:
@@ -123,13 +113,12 @@ def _narrow(function: gpu.FuncOp | func.FuncOp) -> bool:
         ):
             Rewriter.replace_op(op, [], [op.source])
     old = function.function_type
-    types = [[*map(_narrowed, each)] for each in (old.inputs, old.outputs)]
+    types = (
+        [builtin.f32 if _is_number(each) else each for each in side]
+        for side in (old.inputs, old.outputs)
+    )
     function.function_type = builtin.FunctionType.from_lists(*types)
     return bool(found)
-
-
-def _narrowed(type_: Attribute) -> Attribute:
-    return builtin.f32 if _is_number(type_) else type_
 
 
 def _rounded(value: float) -> float:

@@ -18,6 +18,7 @@ from xetl.dialects.base import (
     Index,
     MemRef,
     constant_index,
+    fill_gaps,
     integer_width,
     is_memref,
     memref_type,
@@ -144,18 +145,17 @@ def _alloc(c: Converter, op: memref.AllocOp | memref.AllocaOp) -> None:
     type_ = memref_type(op.result)
     if op.dynamic_sizes:
         raise c.refusal(op, "its size is not known when the kernel is compiled")
-    shape = list(type_.get_shape())
-    strides = [step or 0 for step in strides_of(type_) or row_major(shape)]
-    elements = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
-    if 0 in shape:
-        elements = 1
+    shape = type_.get_shape()
+    strides = tuple(step or 0 for step in strides_of(type_) or row_major(shape))
+    elements = 1
+    if 0 not in shape:
+        elements += sum((n - 1) * step for n, step in zip(shape, strides))
     copies = 1 if memory_space_of(type_) == SHARED else c.subgroups
     flat = _shared(type_.element_type, elements * copies)
     root = c.emit.shared(object(), (), lambda: memref.AllocOp(flat))
     mine = c.emit.times(c.subgroup_id(), elements) if copies > 1 else 0
     start = Start(root, mine, SHARED)
-    view = View(start, type_.element_type, tuple(shape), tuple(strides), start)
-    c.set(op.result, view)
+    c.set(op.result, View(start, type_.element_type, shape, strides, start))
 
 
 def _shared(element: Attribute, count: int) -> MemRef:
@@ -166,14 +166,10 @@ def _shared(element: Attribute, count: int) -> MemRef:
 
 def _view(c: Converter, op: memref.ViewOp) -> None:
     """View bytes of shared memory as elements of another type."""
-    source = c.view(op.source)
     type_ = memref_type(op.result)
     element = type_.element_type
-    start = _retyped(c, source.start, element, c.emit.plus(0, op.byte_shift))
-    given = iter(op.sizes)
-    sizes = tuple(
-        next(given) if n == builtin.DYNAMIC_INDEX else n for n in type_.get_shape()
-    )
+    start = _retyped(c, c.view(op.source).start, element, c.emit.plus(0, op.byte_shift))
+    sizes = fill_gaps(type_.get_shape(), op.sizes)
     strides = tuple(c.emit.row_major(sizes))
     c.set(op.result, View(start, element, sizes, strides, start))
 
