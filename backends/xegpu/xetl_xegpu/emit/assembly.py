@@ -24,6 +24,7 @@ from xetl.dialects.base import element_type, ints_of, shape_of
 from xetl.dialects.upstream import vector
 from xetl_xegpu.emit.builtins import halves_of_words
 from xetl_xegpu.emit.emitter import KernelEmitter
+from xetl_xegpu.emit.llvm_spirv import TRIPLE
 from xetl_xegpu.emit.spirv_words import Instruction, instructions, text_of
 
 _WORDS = 8
@@ -64,7 +65,6 @@ def _code(first: int) -> str:
 
 _CODES = {halves_of_words(first).symbol: _code(first) for first in (0, 1)}
 _CONSTRAINTS = "=rw,rw"
-_MACHINE = "spirv64-unknown-unknown"
 _NEEDS = "SPV_INTEL_inline_assembly"
 
 _NAME, _EXTENSION, _CAPABILITY, _DECORATE = 5, 10, 17, 71
@@ -81,7 +81,7 @@ def in_module(module: bytes) -> bytes:
     if not codes:
         return module
     (target,) = struct.unpack_from("<I", module, 12)
-    made = [Instruction(_ASM_TARGET, [target, *_words(_MACHINE)])]
+    made = [Instruction(_ASM_TARGET, [target, *_words(TRIPLE)])]
     kept: list[Instruction] = []
     gone, is_inside = set(codes), False
     for opcode, operands in found:
@@ -107,7 +107,11 @@ def in_module(module: bytes) -> bytes:
         Instruction(_EXTENSION, _words(_NEEDS)),
     ]
     head = module[:12] + struct.pack("<2I", target + 1, 0)
-    return head + b"".join(map(_packed, kept))
+    sizes = [len(each.operands) + 1 for each in kept]
+    return head + b"".join(
+        struct.pack(f"<{size}I", size << 16 | each.opcode, *each.operands)
+        for size, each in zip(sizes, kept)
+    )
 
 
 def _words(text: str) -> list[int]:
@@ -115,11 +119,6 @@ def _words(text: str) -> list[int]:
     data = text.encode()
     data += b"\0" * (4 - len(data) % 4)
     return list(struct.unpack(f"<{len(data) // 4}I", data))
-
-
-def _packed(each: Instruction) -> bytes:
-    count = len(each.operands) + 1
-    return struct.pack(f"<{count}I", count << 16 | each.opcode, *each.operands)
 
 
 _DECLARED = r"^\s*{} = OpFunction (%\d+) None (%\d+)\n(?:.*\n)*?\s*OpFunctionEnd\n"
@@ -132,7 +131,7 @@ def in_text(text: str) -> str:
     if not codes:
         return text
     last = max(int(number) for number in re.findall(r"%(\d+)", text))
-    made = [f'%{last + 1} = OpAsmTargetINTEL "{_MACHINE}"']
+    made = [f'%{last + 1} = OpAsmTargetINTEL "{TRIPLE}"']
     for number, code in codes.items():
         declared = re.search(_DECLARED.format(number), text, re.MULTILINE)
         assert declared is not None

@@ -237,28 +237,25 @@ def _in_a_line(em: KernelEmitter, op: BlockOp) -> bool:
 
 
 def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
+    b, shape = em.builder, op.shape
     if _in_a_line(em, op):
         load_by_lanes(em, op)
-        return
-    if payloads.shares_payload(em, op):
+    elif payloads.shares_payload(em, op):
         _set_pieces(em, op, payloads.load(em, op))
-        return
-    b, shape = em.builder, op.shape
-    if isinstance(b, ScalarBuilder):
+    elif isinstance(b, ScalarBuilder):
         for number, piece in enumerate(op.pieces):
             loaded = b.taken_apart(_send(em, op, "load", I32(PIECE * number)))
             em.set(piece, b.bitcast(loaded, llvm_type(piece.type)))
-        return
-    item = ll.IntType(shape.item_bits)
-    memory = em.private_array(item, shape.items)
-    _send(em, op, "load", memory)
-    for number, piece in enumerate(op.pieces):
-        at = memory
-        if number:
-            at = b.gep(memory, [I64(PIECE * number)], source_etype=item)
-        type_ = llvm_type(piece.type)
-        align = min(shape.item_bits // 8 * getattr(type_, "count", 1), LINE)
-        em.set(piece, b.load(at, typ=type_, align=align))
+    else:
+        item = ll.IntType(shape.item_bits)
+        at = memory = em.private_array(item, shape.items)
+        _send(em, op, "load", memory)
+        for number, piece in enumerate(op.pieces):
+            if number:
+                at = b.gep(memory, [I64(PIECE * number)], source_etype=item)
+            type_ = llvm_type(piece.type)
+            align = min(shape.item_bits // 8 * getattr(type_, "count", 1), LINE)
+            em.set(piece, b.load(at, typ=type_, align=align))
 
 
 def _set_pieces(em: KernelEmitter, op: simt.BlockLoadOp, items: Value) -> None:
@@ -267,28 +264,24 @@ def _set_pieces(em: KernelEmitter, op: simt.BlockLoadOp, items: Value) -> None:
         part = items
         if len(op.pieces) > 1:
             first, count = PIECE * number, llvm_type(piece.type).count
-            order = ll.Constant(
-                ll.VectorType(I32, count), [*range(first, first + count)]
-            )
-            part = em.builder.shuffle_vector(items, items, order)
+            order = [*range(first, first + count)]
+            picked = ll.Constant(ll.VectorType(I32, count), order)
+            part = em.builder.shuffle_vector(items, items, picked)
         em.set(piece, part)
 
 
 def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
+    b, shape, value = em.builder, op.shape, em.get(op.value)
     if _in_a_line(em, op):
         store_by_lanes(em, op)
-        return
-    if payloads.shares_payload(em, op):
+    elif payloads.shares_payload(em, op):
         payloads.store(em, op)
-        return
-    b, shape, value = em.builder, op.shape, em.get(op.value)
-    if isinstance(b, ScalarBuilder):
+    elif isinstance(b, ScalarBuilder):
         _send(em, op, "store", _in_words(b, value, shape))
-        return
-    memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
-    align = min(shape.item_bits // 8 * shape.items, LINE)
-    b.store(value, memory, align=align)
-    _send(em, op, "store", memory)
+    else:
+        memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
+        b.store(value, memory, align=min(shape.item_bits // 8 * shape.items, LINE))
+        _send(em, op, "store", memory)
 
 
 def _in_words(b: ScalarBuilder, value: Value, shape: BlockShape) -> Value:
@@ -308,10 +301,12 @@ def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
 
 
 def _dpas(em: KernelEmitter, op: simt.DpasOp) -> Value:
-    builtin = builtins.matrix_mad(
-        em.device, op.a_type.data, op.b_type.data, str(element_type(op.c.type)), op.m
-    )
-    return em.call(builtin, em.all(op.operands))
+    types = op.a_type.data, op.b_type.data, str(element_type(op.c.type))
+    return em.call(builtins.matrix_mad(em.device, *types, op.m), em.all(op.operands))
+
+
+def _lane_product(em: KernelEmitter, op: simt.LaneProductOp) -> Value:
+    return em.call(builtins.lane_product(str(op.element), op.m), em.all(op.operands))
 
 
 def _round_to_tf32(em: KernelEmitter, op: simt.RoundToTf32Op) -> Value:
@@ -324,10 +319,6 @@ TABLE: EmitTable = {
     simt.BlockStoreOp: _store,
     simt.BlockPrefetchOp: _prefetch,
     simt.DpasOp: gives(_dpas),
-    simt.LaneProductOp: gives(
-        lambda em, op: em.call(
-            builtins.lane_product(str(op.element), op.m), em.all(op.operands)
-        )
-    ),
+    simt.LaneProductOp: gives(_lane_product),
     simt.RoundToTf32Op: gives(_round_to_tf32),
 }

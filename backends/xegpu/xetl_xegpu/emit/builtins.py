@@ -134,11 +134,9 @@ _MODES: dict[str, Access] = {
 def _require(device: Device, access: Access, shape: BlockShape) -> None:
     """Refuse a block that the device cannot move by one message."""
     messages = device.blocks_of(access, shape.bits)
-    if shape.rows in messages.rows and shape.count in messages.counts.get(
-        shape.columns, ()
-    ):
-        return
-    raise InternalError(f"`{device.name}` has no {access} of {shape}")
+    counts = messages.counts.get(shape.columns, ())
+    if shape.rows not in messages.rows or shape.count not in counts:
+        raise InternalError(f"`{device.name}` has no {access} of {shape}")
 
 
 def _lanes_are_known(shape: BlockShape) -> bool:
@@ -242,14 +240,8 @@ def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:
     ours = "xetl_by_lanes_strided" if has_step else "xetl_by_lanes"
     name = message.name.replace("intel_sub_group", ours)
     parameters = (*_WIDE, *["long"] * has_step, *message.parameters[len(_SURFACE) :])
-    return replace(
-        message,
-        name=name,
-        parameters=parameters,
-        is_intel=False,
-        is_ours=True,
-        has_step=has_step,
-    )
+    facts = {"is_intel": False, "is_ours": True, "has_step": has_step}
+    return replace(message, name=name, parameters=parameters, **facts)
 
 
 def checked(message: Builtin) -> Builtin:
@@ -371,31 +363,26 @@ def _vector(scalar: str, count: int) -> str:
     return scalar if count == 1 else f"{scalar}{count}"
 
 
-def function(name: str, result: str, *parameters: str) -> Builtin:
-    """Return a function of `_OPENCL`.
+def function(name: str, *signature: str) -> Builtin:
+    """Return a function of OpenCL C; by default with its only signature.
 
     Raises:
         InternalError: there is no such function.
     """
     if name not in _OPENCL:
         raise InternalError(f"OpenCL C has no function `{name}`")
-    return Builtin(name, result, parameters, extension=_OPENCL[name])
+    result, *parameters = signature or _SIGNATURES[name]
+    return Builtin(name, result, tuple(parameters), extension=_OPENCL[name])
 
 
 def of_numbers(builtin: Builtin) -> Builtin:
     """Return the scalar form of an elementary function of vectors."""
-    result, *parameters = (
-        each.rstrip("0123456789") for each in (builtin.result, *builtin.parameters)
-    )
-    return function(builtin.name, result, *parameters)
+    signature = builtin.result, *builtin.parameters
+    return function(builtin.name, *(each.rstrip("0123456789") for each in signature))
 
 
 def to_bf16(lanes: int) -> Builtin:
-    """Return the function that rounds f32 to the bits of a bf16, to nearest even.
-
-    Args:
-        lanes: the elements of the vector; 1 for a scalar.
-    """
+    """Return what rounds ``lanes`` f32 to the bits of bf16, to nearest even."""
     source, result = _vector("float", lanes), _vector("ushort", lanes)
     count = "" if lanes == 1 else lanes
     name = f"intel_convert_bfloat16{count}_as_ushort{count}"
@@ -404,11 +391,7 @@ def to_bf16(lanes: int) -> Builtin:
 
 
 def to_tf32(lanes: int) -> Builtin:
-    """Return the function that rounds f32 to the precision of tf32, to nearest even.
-
-    Args:
-        lanes: the elements of the vector; 1 for a scalar.
-    """
+    """Return what rounds ``lanes`` f32 to the precision of tf32, to nearest even."""
     type_ = _vector("float", lanes)
     extension = "SPV_INTEL_tensor_float32_conversion"
     name = "__spirv_RoundFToTF32INTEL"
@@ -425,14 +408,24 @@ MATH = frozenset(
 )
 """Elementary functions of f32 and f64, for scalars and vectors."""
 
+_NAMED_BARRIER = "local named_barrier*"
+_SIGNATURES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("get_group_id", "get_num_groups"), ("ulong", "uint")),
+    **{f"get_sub_group_{each}": ("uint",) for each in ("id", "local_id", "size")},
+    "sub_group_any": ("int", "int"),
+    "sub_group_broadcast": ("uint", "uint", "uint"),
+    **dict.fromkeys(("barrier", "sub_group_barrier"), ("void", "uint")),
+    "named_barrier_init": (_NAMED_BARRIER, "int"),
+    "work_group_named_barrier": ("void", _NAMED_BARRIER, "uint"),
+    "__spirv_MemoryBarrier": ("void", "int", "int"),
+    "__spirv_ControlBarrierArriveINTEL": ("void", "int", "int", "int"),
+    "__spirv_ControlBarrierWaitINTEL": ("void", "int", "int", "int"),
+}
+"""Result and parameters of the functions that are called with one signature only."""
+
 _OPENCL: dict[str, str | None] = {
-    **dict.fromkeys(MATH),
-    **dict.fromkeys(f"get_{each}" for each in ("group_id", "num_groups")),
-    **dict.fromkeys(f"get_sub_group_{each}" for each in ("id", "local_id", "size")),
+    **dict.fromkeys((*MATH, *_SIGNATURES, "sub_group_shuffle_xor")),
     **dict.fromkeys(f"sub_group_reduce_{each}" for each in ("add", "max", "min")),
-    **dict.fromkeys(("sub_group_any", "sub_group_broadcast", "sub_group_shuffle_xor")),
-    **dict.fromkeys(("barrier", "sub_group_barrier", "__spirv_MemoryBarrier")),
-    **dict.fromkeys(("named_barrier_init", "work_group_named_barrier")),
     "intel_sub_group_shuffle": "SPV_INTEL_subgroups",
     "__spirv_ControlBarrierArriveINTEL": "SPV_INTEL_split_barrier",
     "__spirv_ControlBarrierWaitINTEL": "SPV_INTEL_split_barrier",

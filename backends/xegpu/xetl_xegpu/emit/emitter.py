@@ -21,11 +21,10 @@ from xetl.errors import InternalError
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.builtins import Builtin, function
 from xetl_xegpu.emit.opencl_types import opencl_type
-from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
+from xetl_xegpu.emit.scalars import ScalarBuilder, element_of, is_vector
 
 LINE = 64
 """The alignment of private and local arrays in bytes: the size of a register."""
-
 
 _LOCAL_AND_GLOBAL = 3
 """`CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE`."""
@@ -86,10 +85,8 @@ class KernelEmitter(Emitter):
 
     def program(self, axis: int) -> Value:
         """Return the index of the program along x, y or z, i64."""
-        if axis < len(self.walked):
-            return self.walked[axis]
-        group = builtins.function("get_group_id", "ulong", "uint")
-        return self.call(group, [I32(axis)])
+        is_walked = axis < len(self.walked)
+        return self.walked[axis] if is_walked else self.ask("get_group_id", I32(axis))
 
     def status_words(self) -> Value:
         """Return the address of the status words, which may be read at any time."""
@@ -107,13 +104,12 @@ class KernelEmitter(Emitter):
         b = self.builder
         is_elementary = builtin.name in builtins.MATH and any(map(is_vector, operands))
         if is_elementary and isinstance(b, ScalarBuilder):
-            one = builtins.of_numbers(builtin)
-            return b.each(partial(self._call, one), *operands)
-        return self._call(builtin, *operands)
+            return b.each(partial(call, b, builtins.of_numbers(builtin)), *operands)
+        return call(b, builtin, *operands)
 
-    def _call(self, builtin: Builtin, *operands: Value) -> ll.Instruction:
-        function = declare(self.module, builtin)
-        return self.builder.call(function, list(operands), cconv="spir_func")
+    def ask(self, name: str, *operands: Value) -> Value:
+        """Call a function of OpenCL C that has one signature."""
+        return ask(self.builder, name, *operands)
 
     def private_array(self, element: Type, count: int) -> Value:
         """Return private memory of this lane. SPIR-V allocates it on entry only."""
@@ -132,8 +128,7 @@ class KernelEmitter(Emitter):
         """
         is_alone = self.is_alone and self.device.emulated
         name = "sub_group_barrier" if is_alone else "barrier"
-        barrier = builtins.function(name, "void", "uint")
-        self.call(barrier, [I32(_LOCAL_AND_GLOBAL)])
+        self.ask(name, I32(_LOCAL_AND_GLOBAL))
 
     def round_to_bf16(self, value: Value) -> Value:
         """Round f32 to the bits of a bf16, by one instruction in place of eight."""
@@ -142,7 +137,17 @@ class KernelEmitter(Emitter):
 
     def lane(self) -> Value:
         """Return the id of this lane in its subgroup, i32."""
-        return self.call(builtins.function("get_sub_group_local_id", "uint"), [])
+        return self.ask("get_sub_group_local_id")
+
+
+def call(b: Builder, builtin: Builtin, *operands: Value) -> ll.Instruction:
+    """Call a builtin."""
+    return b.call(declare(b.module, builtin), list(operands), cconv="spir_func")
+
+
+def ask(b: Builder, name: str, *operands: Value) -> ll.Instruction:
+    """Call a function of OpenCL C that has one signature."""
+    return call(b, function(name), *operands)
 
 
 def declare(module: Module, builtin: Builtin) -> Value:
@@ -187,7 +192,7 @@ def chosen(
 
 def combine(em: KernelEmitter, kind: str, left: Value, right: Value) -> Value:
     """Return ``left kind right`` of numbers or vectors."""
-    b, element = em.builder, getattr(left.type, "element", left.type)
+    b, element = em.builder, element_of(left.type)
     if not isinstance(element, ll.IntType):
         return _combine_floats(em, kind, left, right)
     name = ON_INTEGERS[kind].on_bits if element.width == 1 else kind

@@ -15,8 +15,8 @@ from functools import partial, reduce
 
 from xetl.codegen.types import I8, I32, I64, PTR, Builder, Type, Value, ll
 from xetl_xegpu import limits
-from xetl_xegpu.emit.builtins import Builtin, function
-from xetl_xegpu.emit.emitter import GLOBAL, chosen, declare, new_function
+from xetl_xegpu.emit.builtins import Builtin
+from xetl_xegpu.emit.emitter import GLOBAL, ask, chosen, new_function
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
 from xetl_xegpu.simt.block_ops import PIECE
 
@@ -40,30 +40,19 @@ class Body:
         """The arguments of the function."""
         return self.builder.function.args
 
-    def call(self, builtin: Builtin, operands: Sequence[Value]) -> Value:
-        """Call another builtin."""
-        found = declare(self.builder.module, builtin)
-        return self.builder.call(found, list(operands), cconv="spir_func")
-
-    def lane(self) -> Value:
-        """The number of this lane, i32."""
-        return self.call(function("get_sub_group_local_id", "uint"), [])
-
     def group(self, axis: int) -> Value:
         """The number of this workgroup along an axis, i64."""
-        return self.call(function("get_group_id", "ulong", "uint"), [I32(axis)])
+        return ask(self.builder, "get_group_id", I32(axis))
 
     def broadcast(self, value: Value, lane: Value) -> Value:
         """Broadcast an i32 from one lane; ``lane`` must be the same in all lanes."""
-        builtin = function("sub_group_broadcast", "uint", "uint", "uint")
-        return self.call(builtin, [value, lane])
+        return ask(self.builder, "sub_group_broadcast", value, lane)
 
     @contextmanager
     def loop(self, count: int, *, is_unrolled: bool = True) -> Generator[Value]:
         """Write a loop over i32 numbers below ``count``, without loop-carried values.
 
         Args:
-            count: the number of iterations.
             is_unrolled: whether the driver may unroll the loop. If not, the loop ends
                 at ``count + (group id >> 48)``: group ids are below 2^48.
 
@@ -129,14 +118,11 @@ def define_block(body: Body) -> None:
         with body.loop(surface.count, is_unrolled=builtin.has_memory) as item:
             move = _store if builtin.access == "store" else _load
             move(surface, item)
-    if not builtin.gives_items:
+    if builtin.gives_items:
+        align = surface.shape.item_bits // 8
+        b.ret(b.load(surface.memory, typ=builtin.type.return_type, align=align))
+    else:
         b.ret_void()
-        return
-    align = surface.shape.item_bits // 8
-    b.ret(b.load(surface.memory, typ=builtin.type.return_type, align=align))
-
-
-_WORD = 32
 
 
 @dataclass(frozen=True)
@@ -169,7 +155,7 @@ class _Surface:
         builtin, b, shape = body.builtin, body.builder, body.builtin.block
         assert shape is not None
         base, width, height, pitch, place, *others = body.arguments
-        lane, first, count = body.lane(), I32(0), shape.items
+        lane, first, count = ask(b, "get_sub_group_local_id"), I32(0), shape.items
         if builtin.gives_items:
             (*others, first), count = others, min(PIECE, shape.items)
         # The numbers of a surface are i32 in messages, i64 in functions by lanes.
@@ -245,9 +231,8 @@ class _Surface:
         [measured] intel-opencl-rt 2026.2: if the driver knows that all of a block is
         outside, it fills the memory of the lanes at once, wrongly below 32 bits.
         """
-        if type_.width >= _WORD:
-            return self.b.sext(self.fill, type_)
-        return self.b.trunc(self.fill, type_)
+        cast = self.b.sext if type_.width >= I32.width else self.b.trunc
+        return cast(self.fill, type_)
 
     def item_address(self, item: Value) -> Value:
         """Return the address of an item in private memory."""

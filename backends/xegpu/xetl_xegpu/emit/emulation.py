@@ -32,9 +32,10 @@ from xetl.codegen.types import (
     ll,
 )
 from xetl.settings import DpasSums
-from xetl_xegpu.emit.builtins import Product, find_builtin, function
-from xetl_xegpu.emit.emitter import new_function, together
+from xetl_xegpu.emit.builtins import Product, find_builtin
+from xetl_xegpu.emit.emitter import ask, new_function, together
 from xetl_xegpu.emit.emulated_blocks import Body, define_block
+from xetl_xegpu.emit.scalars import element_of
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import PIECE
 
@@ -42,10 +43,9 @@ from xetl_xegpu.simt.block_ops import PIECE
 def define_builtins(
     module: Module, *, emulates_intel: bool, sums: DpasSums = "ordered", room: int = 0
 ) -> None:
-    """Define the functions that an `llvmlite.ir.Module` declares and no driver has.
+    """Define, in place, the functions that a module declares and no driver has.
 
     Args:
-        module: the module, completed in place.
         emulates_intel: whether Intel's builtins must be defined, too.
         sums: the order in which products of matrices are added; see `xetl.settings`.
         room: capacity in words of the log, which gets the messages that hardware would
@@ -53,9 +53,10 @@ def define_builtins(
     """
     for declared in list(module.functions):
         builtin = None if declared.blocks else find_builtin(declared.name)
-        if builtin is None or not (
-            builtin.is_ours or builtin.reports or (emulates_intel and builtin.is_intel)
-        ):
+        if builtin is None:
+            continue
+        is_missing = emulates_intel and builtin.is_intel
+        if not (builtin.is_ours or builtin.reports or is_missing):
             continue
         # Drivers for CPUs build functions fastest; on GPUs all is inlined.
         if emulates_intel:
@@ -67,8 +68,10 @@ def define_builtins(
             define_block(body)
         elif builtin.reports:
             _define_check(body)
-        elif builtin.product is None:
-            _define_conversion(body)
+        elif builtin.product is None:  # to the bits of a bf16, or to a tf32
+            is_tf32 = builtin.result == builtin.parameters[0]
+            convert = round_to_tf32 if is_tf32 else round_to_bf16
+            body.builder.ret(convert(body.builder, *body.arguments))
         elif builtin.is_ours:
             _define_lane_product(body)
         else:
@@ -80,9 +83,6 @@ def with_word_operands(function: ll.Function) -> ll.Function:
 
     If there are such parameters, it is a new function, and the given one gets a body
     that calls it.
-
-    Args:
-        function: a declaration.
     """
     types = [argument.type for argument in function.args]
     result = function.ftype.return_type
@@ -102,7 +102,7 @@ def with_word_operands(function: ll.Function) -> ll.Function:
 
 def _as_words(type_: Type) -> Type:
     count = getattr(type_, "count", 1)
-    if count % 2 or getattr(type_, "element", None) != I16:
+    if count % 2 or element_of(type_) != I16:
         return type_
     return I32 if count == 2 else ll.VectorType(I32, count // 2)
 
@@ -111,7 +111,7 @@ def _define_check(body: Body) -> None:
     """Write a function that checks the lanes of a subgroup, or an address."""
     b, (*given, status, number) = body.builder, body.arguments
     if not given:
-        lanes = body.call(function("get_sub_group_size", "uint"), [])
+        lanes = ask(b, "get_sub_group_size")
         with b.if_then(b.icmp_unsigned("!=", lanes, I32(SUBGROUP_SIZE))):
             body.report(status, number, [b.zext(lanes, I64)])
         b.ret_void()
@@ -123,14 +123,6 @@ def _define_check(body: Body) -> None:
     with b.if_then(is_wrong):
         body.report(status, number, [address])
     b.ret(b.select(is_wrong, I64(0), address))
-
-
-def _define_conversion(body: Body) -> None:
-    """Write the conversion to the bits of a bf16, or to a tf32."""
-    (value,) = body.arguments
-    is_tf32 = body.builtin.result == body.builtin.parameters[0]
-    convert = round_to_tf32 if is_tf32 else round_to_bf16
-    body.builder.ret(convert(body.builder, value))
 
 
 def _define_lane_product(body: Body) -> None:
@@ -315,8 +307,7 @@ class _Numbers:
 
 def _dword(b: Builder, items: Value, number: int) -> Value:
     """Return 32 bits of an operand, a vector or scalar with items of 16 or 32 bits."""
-    count = getattr(items.type, "count", 1)
-    element = getattr(items.type, "element", items.type)
+    count, element = getattr(items.type, "count", 1), element_of(items.type)
     if element == I16 and count == 1:
         return b.zext(items, I32)
     dwords = count // 2 if element == I16 else count

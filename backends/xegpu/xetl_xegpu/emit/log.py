@@ -24,7 +24,7 @@ from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import places_of
 from xetl_xegpu import simt
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, chosen
-from xetl_xegpu.emit.memory import always
+from xetl_xegpu.emit.memory import where
 from xetl_xegpu.emit.workgroup import allowed, fail, shuffle
 from xetl_xegpu.limits import REFUSED, REFUSED_WORDS, UNALIGNED
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
@@ -201,11 +201,7 @@ def _write_row(
 
 
 def _print(em: KernelEmitter, op: simt.PrintOp) -> None:
-    alive = allowed(em, I1(1))
-    if always(alive):
-        _record(em, op)
-        return
-    with em.builder.if_then(alive):
+    with where(em, allowed(em, I1(1))):
         _record(em, op)
 
 

@@ -15,6 +15,7 @@ SPV_INTEL_cache_controls.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 from xdsl.ir import SSAValue
 
 from xetl.codegen import types
-from xetl.codegen.arith import narrow, widen
+from xetl.codegen.arith import in_f32
 from xetl.codegen.emitter import EmitTable, constant, gives, is_constant
 from xetl.codegen.memref import instruction_of
 from xetl.errors import InternalError
@@ -32,6 +33,9 @@ from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, chosen, combine, new_
 from xetl_xegpu.emit.workgroup import allowed
 from xetl_xegpu.limits import Hints, Kind, legal_hints
 from xetl_xegpu.simt.memory_ops import AccessOp
+
+_RELAXED = ("monotonic", "monotonic")
+"""The order of memory if an exchange succeeds, and if it fails."""
 
 METADATA = "spirv.Decorations"
 _DECORATIONS: dict[Kind, int] = {"load": 6442, "store": 6443}
@@ -127,6 +131,16 @@ def always(mask: types.Value) -> bool:
     return is_constant(mask, 1)
 
 
+def where(em: KernelEmitter, mask: types.Value) -> AbstractContextManager[object]:
+    """Emit what follows for the lanes of a mask, without a branch if it is true."""
+    return nullcontext() if always(mask) else em.builder.if_then(mask)
+
+
+def as_bool(b: types.Builder, number: types.Value) -> types.Value:
+    """Return whether an integer is not 0."""
+    return b.icmp_signed("!=", number, number.type(0))
+
+
 def _load(em: KernelEmitter, op: simt.LoadOp) -> None:
     """Emit a load without a branch: masked lanes read memory that always exists."""
     b = em.builder
@@ -139,7 +153,7 @@ def _load(em: KernelEmitter, op: simt.LoadOp) -> None:
     at = hinted(em, pointer(em, op, address), "load", op.hints)
     value = b.load(at, typ=types.memory_type(element), align=types.byte_width(element))
     if fill.type == types.I1:
-        value = b.icmp_signed("!=", value, types.I8(0))
+        value = as_bool(b, value)
     em.set(op.result, value if always(mask) else b.select(mask, value, fill))
 
 
@@ -149,16 +163,9 @@ def _store(em: KernelEmitter, op: simt.StoreOp) -> None:
     mask = allowed(em, mask)
     if value.type == types.I1:
         value = b.zext(value, types.I8)
-
-    def store() -> None:
+    with where(em, mask):
         at = hinted(em, pointer(em, op, address), "store", op.hints)
         b.store(value, at, align=types.byte_width(op.value.type))
-
-    if always(mask):
-        store()
-        return
-    with b.if_then(mask):
-        store()
 
 
 def _atomic(em: KernelEmitter, op: simt.AtomicOp) -> types.Value:
@@ -210,22 +217,33 @@ def _called(
 def _swapped(
     em: KernelEmitter, op: simt.AtomicOp, address: types.Value, value: types.Value
 ) -> types.Value:
-    """Emit a loop of compare-and-exchange on the word of the element."""
-    kind, type_ = op.kind.data, value.type
+    """Emit a loop of compare-and-exchange on the word of the element.
 
-    def change(old: types.Value) -> types.Value:
-        type_ = op.value.type
-        if kind == "assign":
-            return value
-        if not types.is_narrow_float(type_):
-            return combine(em, kind, old, value)
-        result = combine(em, kind, widen(em, old), widen(em, value))
-        return narrow(em, result, type_)
-
-    if type_ in _WORD_OF:
-        return _swap(em, op, address, _whole(em.builder, type_), change)
-    start = em.builder.and_(address, constant(~3))
-    return _swap(em, op, start, _part(em.builder, type_, address), change)
+    Returns:
+        The old element.
+    """
+    b, compute = em.builder, partial(combine, em, op.kind.data)
+    if value.type in _WORD_OF:
+        form = _whole(b, value.type)
+    else:
+        form = _part(b, value.type, address)
+        address = b.and_(address, constant(~3))
+    at = pointer(em, op, address)
+    first = b.load(at, typ=form.word, align=form.word.width // 8)
+    before = b.block
+    again, done = (b.append_basic_block(name) for name in ("swap", "swapped"))
+    b.branch(again)
+    b.position_at_end(again)
+    expected = b.phi(form.word)
+    expected.add_incoming(first, before)
+    old, new = form.read(expected), value
+    if op.kind.data != "assign":
+        new = in_f32(em, op.value.type, compute, old, value)
+    swapped = b.cmpxchg(at, expected, form.write(expected, new), *_RELAXED)
+    expected.add_incoming(b.extract_value(swapped, 0), b.block)
+    b.cbranch(b.extract_value(swapped, 1), done, again)
+    b.position_at_end(done)
+    return old
 
 
 def _exchange(em: KernelEmitter, op: simt.AtomicOp, value: types.Value) -> types.Value:
@@ -243,7 +261,7 @@ def _compared(
     b, word = em.builder, _WORD_OF[value.type]
     at = pointer(em, op, em.get(op.address))
     wanted, new = (b.bitcast(each, word) for each in (em.get(expected), value))
-    found = b.cmpxchg(at, wanted, new, "monotonic", "monotonic")
+    found = b.cmpxchg(at, wanted, new, *_RELAXED)
     return b.bitcast(b.extract_value(found, 0), value.type)
 
 
@@ -287,9 +305,8 @@ def _part(b: types.Builder, type_: types.Type, address: types.Value) -> _Form:
 
     def read(word: types.Value) -> types.Value:
         found = b.trunc(b.lshr(word, shift()), bits)
-        if type_ == types.I1:
-            return b.icmp_signed("!=", found, types.I8(0))
-        return b.bitcast(found, type_)
+        is_bool = type_ == types.I1
+        return as_bool(b, found) if is_bool else b.bitcast(found, type_)
 
     def write(word: types.Value, element: types.Value) -> types.Value:
         if type_ == types.I1:
@@ -299,32 +316,6 @@ def _part(b: types.Builder, type_: types.Type, address: types.Value) -> _Form:
         return b.or_(b.and_(word, b.not_(hole)), placed)
 
     return _Form(types.I32, read, write)
-
-
-def _swap(
-    em: KernelEmitter,
-    op: simt.AtomicOp,
-    address: types.Value,
-    form: _Form,
-    change: Callable[[types.Value], types.Value],
-) -> types.Value:
-    """Compare and exchange the word until it succeeds; return the old element."""
-    b = em.builder
-    at = pointer(em, op, address)
-    first = b.load(at, typ=form.word, align=form.word.width // 8)
-    before = b.block
-    again, done = (b.append_basic_block(name) for name in ("swap", "swapped"))
-    b.branch(again)
-    b.position_at_end(again)
-    expected = b.phi(form.word)
-    expected.add_incoming(first, before)
-    old = form.read(expected)
-    new = form.write(expected, change(old))
-    swapped = b.cmpxchg(at, expected, new, "monotonic", "monotonic")
-    expected.add_incoming(b.extract_value(swapped, 0), b.block)
-    b.cbranch(b.extract_value(swapped, 1), done, again)
-    b.position_at_end(done)
-    return old
 
 
 TABLE: EmitTable = {

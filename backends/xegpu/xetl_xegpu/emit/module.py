@@ -33,6 +33,7 @@ from xetl_xegpu.emit import (
 from xetl_xegpu.emit.builtins import subgroup_check
 from xetl_xegpu.emit.emitter import KernelEmitter, shared_array
 from xetl_xegpu.emit.emulation import define_builtins
+from xetl_xegpu.emit.llvm_spirv import TRIPLE
 from xetl_xegpu.emit.log import entry_of, log_operations, room_of
 from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.emit.spirv import (
@@ -90,9 +91,6 @@ def spirv_text(module: ModuleOp, target: str) -> str:
     return assembly.in_text(to_assembly(llvm_text(module, target)))
 
 
-TRIPLE = "spirv64-unknown-unknown"
-
-
 def new_module() -> Module:
     """Return a module in which ``a * b + c`` may be fused, as in the language."""
     module = ll.Module("xetl")
@@ -104,11 +102,7 @@ def new_module() -> Module:
 def emit_module(
     module: ModuleOp, device: Device, log_ids: dict[Operation, int]
 ) -> Module:
-    """Return the LLVM module of all kernels of a module at the ``lanes`` stage.
-
-    Args:
-        log_ids: the number of each operation that writes a record.
-    """
+    """Return the LLVM module of all kernels of a module at the ``lanes`` stage."""
     llvm = new_module()
     for op in module.walk():
         if isinstance(op, FuncOp):
@@ -120,17 +114,18 @@ def emit_module(
 def _emit_kernel(
     llvm: Module, op: FuncOp, device: Device, log_ids: dict[Operation, int]
 ) -> None:
-    arguments = op.body.block.args
+    arguments, subgroup = op.body.block.args, op.subgroup_size.value.data
     types = [llvm_type(argument.type) for argument in arguments]
     kernel = ll.Function(llvm, ll.FunctionType(ll.VoidType(), types), op.sym_name.data)
     kernel.calling_convention = "spir_kernel"
     kernel.attributes.add("nounwind")
-    sizes = llvm.add_metadata([I32(size) for size in op.lanes])
-    kernel.set_metadata("reqd_work_group_size", sizes)
-    subgroup = op.subgroup_size.value.data
-    lanes = llvm.add_metadata([I32(subgroup)])
-    kernel.set_metadata("intel_reqd_sub_group_size", lanes)
+    for name, numbers in (
+        ("reqd_work_group_size", op.lanes),
+        ("intel_reqd_sub_group_size", (subgroup,)),
+    ):
+        kernel.set_metadata(name, llvm.add_metadata([*map(I32, numbers)]))
     size = op.slm_bytes.value.data
+    slm = shared_array(llvm, f"{op.sym_name.data}.slm", I8, size) if size else None
     entry = kernel.append_basic_block("entry")
     builder = ScalarBuilder(entry) if device.emulated else ll.IRBuilder(entry)
     em = KernelEmitter(
@@ -141,7 +136,7 @@ def _emit_kernel(
         lower_bf16=False,
         device=device,
         entry=builder.block,
-        slm=shared_array(llvm, f"{op.sym_name.data}.slm", I8, size) if size else None,
+        slm=slm,
         slm_bytes=size,
         status=kernel.args[-1] if types and types[-1] == I64 else None,
         log_ids=log_ids,
@@ -150,8 +145,7 @@ def _emit_kernel(
     for argument, value in zip(arguments, kernel.args):
         em.set(argument, value)
     if op in log_ids:
-        told = em.status_words(), I32(log_ids[op])
-        em.call(subgroup_check(), told)
+        em.call(subgroup_check(), [em.status_words(), I32(log_ids[op])])
     workgroup.begin(em, op)
     em.spills = SPILLS in op.attributes
     em.pointed = payloads.op_with_pointer(em, op)

@@ -34,7 +34,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.codegen.types import I32, I64, Value, ll
-from xetl.dialects.base import around, constant_index
+from xetl.dialects.base import around, constant_index, operations_in
 from xetl.dialects.upstream import arith, scf
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
@@ -119,7 +119,7 @@ def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
 @lru_cache(maxsize=1)
 def _multiplies(kernel: Operation) -> bool:
     """Whether a kernel has products."""
-    return any(isinstance(each, simt.PRODUCTS) for each in kernel.walk())
+    return bool(operations_in(kernel, *simt.PRODUCTS))
 
 
 def load(em: KernelEmitter, op: simt.BlockLoadOp) -> Value:
@@ -132,10 +132,8 @@ def load(em: KernelEmitter, op: simt.BlockLoadOp) -> Value:
 
 def store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     """Store the items of a block."""
-    pointer, x, y = _placed(em, op)
-    items = em.get(op.value)
     message = builtins.payload_message(em.device, "store", op.shape)
-    em.call(message, [pointer, x, y, items, _DEFAULT])
+    em.call(message, [*_placed(em, op), em.get(op.value), _DEFAULT])
 
 
 def prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
@@ -214,9 +212,8 @@ def _sent(
 def _even(em: KernelEmitter, place: SSAValue, loop: Operation) -> Even | None:
     """Return the path of a place in a loop, or of a select between two places."""
     choice, b = place.owner, em.builder
-    if isinstance(choice, arith.SelectOp) and is_defined_outside(
-        choice.condition, loop
-    ):
+    is_choice = isinstance(choice, arith.SelectOp)
+    if is_choice and is_defined_outside(choice.condition, loop):
         sides = (choice.true_value, choice.false_value)
         first, second = (_even(em, SSAValue.get(side), loop) for side in sides)
         if first is None or second is None:
@@ -242,7 +239,9 @@ def _path(em: KernelEmitter, place: SSAValue, loop: Operation) -> Path | None:
         return b.sext(em.get(place), I64), 0
     if isinstance(owner, Block):
         step = _step(loop) if place is loop.regions[0].block.args[0] else None
-        return None if step is None else (b.sext(_first(em, place), I64), step)
+        phi = em.get(place)
+        assert isinstance(phi, ll.PhiInstr)
+        return None if step is None else (b.sext(phi.incomings[0][0], I64), step)
     if place.type not in (IndexType(), i64):
         return None
     if isinstance(owner, arith.IndexCastOp):
@@ -272,13 +271,6 @@ def _step(loop: Operation) -> int | None:
     if not (isinstance(following, arith.AddiOp) and is_passed):
         return None
     return constant_index(following.rhs) if following.lhs is block.args[0] else None
-
-
-def _first(em: KernelEmitter, carried: SSAValue) -> Value:
-    """Return the initial value of a loop-carried value."""
-    phi = em.get(carried)
-    assert isinstance(phi, ll.PhiInstr)
-    return phi.incomings[0][0]
 
 
 def _placed(em: KernelEmitter, op: BlockOp) -> tuple[Value, Value, Value]:

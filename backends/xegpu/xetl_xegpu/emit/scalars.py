@@ -204,23 +204,20 @@ class ScalarBuilder(ll.IRBuilder):
 
     def finish(self) -> None:
         """Leave out what nobody has asked for, and put together what somebody has."""
-        blocks = self.function.blocks
-        needed = self._needed(each for block in blocks for each in block.instructions)
+        blocks, spare = self.function.blocks, self._spare
+        every = (each for block in blocks for each in block.instructions)
+        needed = Worklist(each for each in every if each not in spare)
+        for each in needed:
+            needed += [o for o in _operands(each, spare) if o in spare]
         for block in blocks:
             kept: list[ll.Instruction] = []
             for each in block.instructions:
-                if each in self._spare:
-                    if each not in needed:
+                if each in spare:
+                    if each not in needed.seen:
                         continue
-                    kept += _put_together(each, self._spare[each])
+                    kept += _put_together(each, spare[each])
                 kept.append(each)
             block.instructions[:] = kept
-
-    def _needed(self, instructions: Iterable[ll.Instruction]) -> set[ll.Instruction]:
-        waiting = Worklist(each for each in instructions if each not in self._spare)
-        for each in waiting:
-            waiting += [o for o in _operands(each, self._spare) if o in self._spare]
-        return waiting.seen
 
 
 def _operands(
@@ -228,7 +225,7 @@ def _operands(
 ) -> list[ll.Instruction]:
     """Instructions that one reads."""
     incoming = [value for value, _ in getattr(instruction, "incomings", ())]
-    found = [*instruction.operands, *incoming, *spare.get(instruction, ())]
+    found = (*instruction.operands, *incoming, *spare.get(instruction, ()))
     return [each for each in found if isinstance(each, ll.Instruction)]
 
 
@@ -293,10 +290,8 @@ def _of_numbers(function: ll.Function) -> ll.Function:
     if known is not None:
         return known
     old = function.function_type
-    types = [getattr(each, "element", each) for each in old.args]
-    return ll.Function(
-        function.module, ll.FunctionType(old.return_type.element, types), name
-    )
+    type_ = ll.FunctionType(old.return_type.element, [*map(element_of, old.args)])
+    return ll.Function(function.module, type_, name)
 
 
 def _item_by_item(name: str) -> Callable[..., ll.Instruction]:

@@ -27,7 +27,7 @@ import re
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,9 +53,8 @@ def mend_zero_extensions(module: Module) -> None:
                 mask = (1 << bits_of(narrow.type)) - 1
                 many = getattr(wide.type, "count", None)
                 kept = ll.Constant(wide.type, mask if many is None else [mask] * many)
-                made = ll.instructions.Instruction(
-                    block, wide.type, "and", [wide, kept]
-                )
+                make = ll.instructions.Instruction
+                made = make(block, wide.type, "and", [wide, kept])
                 block.instructions.insert(block.instructions.index(wrong), made)
                 wrong.opname, wrong.operands[0] = "trunc", made
 
@@ -132,21 +131,16 @@ def _check_instruction(instruction: ll.Instruction, *, is_entry: bool) -> None:
         _require(memory.EXTENSION)
     if name == "fence":
         raise InternalError("a `fence` does not say which memory; `barriers` does")
-    for type_ in _types(instruction):
-        _check_type(type_, name)
+    _check_type(instruction.type, name)
+    for operand in instruction.operands:
+        if not isinstance(operand, ll.Block | ll.Function):
+            _check_type(operand.type, name)
     if name in _NOT_FOR_BOOLS and is_bool(instruction.operands[0].type):
         raise InternalError(f"SPIR-V has no `{name}` of booleans")
     if name == "trunc" and is_bool(instruction.type):
         raise InternalError("SPIR-V has no `trunc` to booleans")
     if name == "atomicrmw" and isinstance(instruction.operands[1].type, _NUMBERS):
         _require(_FLOAT_ATOMICS)
-
-
-def _types(instruction: ll.Instruction) -> Iterator[Type]:
-    yield instruction.type
-    for operand in instruction.operands:
-        if not isinstance(operand, ll.Block | ll.Function):
-            yield operand.type
 
 
 def _check_type(type_: Type, name: str) -> None:

@@ -24,16 +24,16 @@ the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute
 
-from xetl.codegen.arith import narrow, widen
+from xetl.codegen.arith import in_f32
 from xetl.codegen.division import or_one
 from xetl.codegen.emitter import EmitTable, gives
-from xetl.codegen.types import I1, I16, I32, I64, Type, Value, is_narrow_float, ll
+from xetl.codegen.types import I1, I16, I32, I64, Type, Value, ll
 from xetl.dialects.base import element_type
 from xetl.errors import InternalError
 from xetl_xegpu import simt
@@ -83,20 +83,17 @@ def each_element(
 
 
 def _shuffle(em: KernelEmitter, op: simt.ShuffleOp) -> Value:
-    value, lane = em.all([op.value, op.lane])
-    lane = _existing_lane(em, lane)
-    return each_element(em, value, lambda part: shuffle(em, part, lane))
+    """Emit a shuffle of the lane modulo 16, as the language defines it.
 
-
-def _existing_lane(em: KernelEmitter, lane: Value) -> Value:
-    """Return the lane modulo 16, as the language defines it.
-
-    A constant is folded here: if LLVM's backend folds the operation, it ends the
-    process if the kernel also has a compare-and-exchange loop.
+    The number of a constant lane is folded here: if LLVM's backend folds the operation,
+    it ends the process if the kernel also has a compare-and-exchange loop.
     """
+    value, lane = em.all([op.value, op.lane])
     if isinstance(lane, ll.Constant):
-        return I32(lane.constant % SUBGROUP_SIZE)
-    return em.builder.and_(lane, I32(SUBGROUP_SIZE - 1))
+        lane = I32(lane.constant % SUBGROUP_SIZE)
+    else:
+        lane = em.builder.and_(lane, I32(SUBGROUP_SIZE - 1))
+    return each_element(em, value, lambda part: shuffle(em, part, lane))
 
 
 _NUMBERS = {"float": "float", "double": "double", "i32": "uint", "i64": "ulong"}
@@ -119,15 +116,8 @@ def _of_device(em: KernelEmitter, kind: str, type_: Type) -> builtins.Builtin | 
 
 def _reduce(em: KernelEmitter, op: simt.ReduceOp) -> Value:
     """Emit a reduction; narrow floats are reduced in f32."""
-    type_: Attribute = element_type(op.value.type)
-    kind = op.kind.data
-
-    def of_number(part: Value) -> Value:
-        if not is_narrow_float(type_):
-            return _reduced(em, kind, part)
-        return narrow(em, _reduced(em, kind, widen(em, part)), type_)
-
-    return each_element(em, em.get(op.value), of_number)
+    type_, compute = element_type(op.value.type), partial(_reduced, em, op.kind.data)
+    return each_element(em, em.get(op.value), partial(in_f32, em, type_, compute))
 
 
 def _reduced(em: KernelEmitter, kind: str, value: Value) -> Value:
@@ -150,7 +140,7 @@ def _or_nan(em: KernelEmitter, value: Value, best: Value) -> Value:
     """Return NaN if a lane has NaN, else ``best``: the builtins ignore NaN."""
     b = em.builder
     here = b.zext(b.fcmp_unordered("uno", value, value), I32)
-    some = em.call(builtins.function("sub_group_any", "int", "int"), [here])
+    some = em.ask("sub_group_any", here)
     nan = ll.Constant(value.type, float("nan"))
     return b.select(b.icmp_signed("!=", some, I32(0)), nan, best)
 
@@ -177,7 +167,7 @@ def begin(em: KernelEmitter, kernel: simt.FuncOp) -> None:
     _put(em, em.ending.alive, 1)
     _put(em, em.ending.turn, 0)
     for turn in range(2):
-        _put(em, _word(em, em.ending, I64(turn)), 0)
+        _put(em, _word(em, words, I64(turn)), 0)
     em.meet()
 
 
@@ -191,9 +181,7 @@ def _walked(em: KernelEmitter, rows: int) -> tuple[Value, ...]:
     b = em.builder
 
     def ask(name: str, axis: int) -> Value:
-        return b.trunc(
-            em.call(builtins.function(name, "ulong", "uint"), [I32(axis)]), I32
-        )
+        return b.trunc(em.ask(name, I32(axis)), I32)
 
     wide, high = (ask("get_num_groups", axis) for axis in range(2))
     number = b.add(b.mul(ask("get_group_id", 1), wide), ask("get_group_id", 0))
@@ -216,8 +204,8 @@ def _number(em: KernelEmitter, where: Value) -> Value:
     return em.builder.load(where, typ=I32, align=4)
 
 
-def _word(em: KernelEmitter, ending: Ending, turn: Value) -> Value:
-    return em.builder.gep(ending.words, [turn], source_etype=I32)
+def _word(em: KernelEmitter, words: Value, turn: Value) -> Value:
+    return em.builder.gep(words, [turn], source_etype=I32)
 
 
 def allowed(em: KernelEmitter, mask: Value) -> Value:
@@ -235,7 +223,7 @@ def fail(em: KernelEmitter) -> None:
         _leave(em)
         return
     turn = em.builder.zext(_number(em, em.ending.turn), I64)
-    _put(em, _word(em, em.ending, turn), 1)
+    _put(em, _word(em, em.ending.words, turn), 1)
     _put(em, em.ending.alive, 0)
 
 
@@ -248,20 +236,6 @@ def _leave(em: KernelEmitter) -> None:
     if em.exit is None:
         em.exit = em.builder.append_basic_block("exit")
     em.builder.branch(em.exit)
-
-
-def leave_together(em: KernelEmitter) -> None:
-    """After a barrier, end if a subgroup is dead."""
-    if em.ending is None:
-        return
-    b, ending = em.builder, em.ending
-    turn = _number(em, ending.turn)
-    found = _number(em, _word(em, ending, b.zext(turn, I64)))
-    b.store(b.xor(turn, I32(1)), ending.turn, align=4)
-    # The shuffle makes the condition uniform, so that drivers see no divergence.
-    is_over = b.icmp_signed("!=", shuffle(em, found, I32(0)), I32(0))
-    with b.if_then(is_over):
-        _leave(em)
 
 
 def _return(em: KernelEmitter, op: simt.ReturnOp) -> None:
@@ -279,14 +253,23 @@ _ACQUIRE, _RELEASE, _BOTH = 2, 4, 8
 _MEMORY = {"local": 0x100, "global": 0x200}
 _ALL_MEMORY = sum(_MEMORY.values())
 
-_NAMED_BARRIER = "local named_barrier*"
 _CLK_LOCAL = 1
 """`CLK_LOCAL_MEM_FENCE` of OpenCL C."""
 
 
-def _barrier(em: KernelEmitter, op: simt.BarrierOp) -> None:
+def _barrier(em: KernelEmitter, op: simt.BarrierOp | simt.BarrierWaitOp) -> None:
+    """Emit a barrier, after which all end if a subgroup is dead."""
     em.meet()
-    leave_together(em)
+    if em.ending is None:
+        return
+    b, ending = em.builder, em.ending
+    turn = _number(em, ending.turn)
+    found = _number(em, _word(em, ending.words, b.zext(turn, I64)))
+    b.store(b.xor(turn, I32(1)), ending.turn, align=4)
+    # The shuffle makes the condition uniform, so that drivers see no divergence.
+    is_over = b.icmp_signed("!=", shuffle(em, found, I32(0)), I32(0))
+    with b.if_then(is_over):
+        _leave(em)
 
 
 def _has_halves(em: KernelEmitter) -> bool:
@@ -295,6 +278,7 @@ def _has_halves(em: KernelEmitter) -> bool:
 
 
 def _arrive(em: KernelEmitter, op: simt.BarrierArriveOp) -> None:
+    """Emit the first half of a barrier, or nothing if none is split."""
     if _has_halves(em):
         _half(em, "Arrive", _RELEASE)
 
@@ -305,18 +289,16 @@ def _wait(em: KernelEmitter, op: simt.BarrierWaitOp) -> None:
     The builtin cannot be emulated by a function: LLVM makes the instruction of every
     call with this name, and opencl:cpu refuses the instruction.
     """
-    if not _has_halves(em):
-        em.meet()
-        leave_together(em)
-        return
-    _half(em, "Wait", _ACQUIRE)
+    if _has_halves(em):
+        _half(em, "Wait", _ACQUIRE)
+    else:
+        _barrier(em, op)
 
 
 def _half(em: KernelEmitter, half: str, order: int) -> None:
     """Emit a half of a barrier: execution scope, memory scope, memory semantics."""
-    name, workgroup = f"__spirv_ControlBarrier{half}INTEL", I32(_SCOPES["workgroup"])
-    builtin = builtins.function(name, "void", "int", "int", "int")
-    em.call(builtin, [workgroup, workgroup, I32(order | _ALL_MEMORY)])
+    workgroup, memory = I32(_SCOPES["workgroup"]), I32(order | _ALL_MEMORY)
+    em.ask(f"__spirv_ControlBarrier{half}INTEL", workgroup, workgroup, memory)
 
 
 def _named(em: KernelEmitter, op: simt.NamedBarrierOp) -> None:
@@ -331,18 +313,15 @@ def _named(em: KernelEmitter, op: simt.NamedBarrierOp) -> None:
     if number not in em.named_barriers:
         with em.builder.goto_block(em.entry):
             count = I32(op.subgroups.value.data)
-            make = builtins.function("named_barrier_init", _NAMED_BARRIER, "int")
-            em.named_barriers[number] = em.call(make, [count])
+            em.named_barriers[number] = em.ask("named_barrier_init", count)
+    _order(em, "workgroup", _MEMORY)
     barrier = em.named_barriers[number]
-    _order(em, "workgroup", _ALL_MEMORY)
-    types = _NAMED_BARRIER, "uint"
-    meet = builtins.function("work_group_named_barrier", "void", *types)
-    em.call(meet, [barrier, I32(_CLK_LOCAL)])
+    em.ask("work_group_named_barrier", barrier, I32(_CLK_LOCAL))
 
 
-def _order(em: KernelEmitter, scope: str, memory: int) -> None:
-    fence = builtins.function("__spirv_MemoryBarrier", "void", "int", "int")
-    em.call(fence, [I32(_SCOPES[scope]), I32(_BOTH | memory)])
+def _order(em: KernelEmitter, scope: str, spaces: Iterable[str]) -> None:
+    memory = sum(_MEMORY[space] for space in spaces)
+    em.ask("__spirv_MemoryBarrier", I32(_SCOPES[scope]), I32(_BOTH | memory))
 
 
 TABLE: EmitTable = {
@@ -352,18 +331,10 @@ TABLE: EmitTable = {
     simt.BarrierArriveOp: _arrive,
     simt.BarrierWaitOp: _wait,
     simt.NamedBarrierOp: _named,
-    simt.FenceOp: lambda em, op: _order(
-        em, op.scope.data, sum(_MEMORY[space] for space in op.spaces)
-    ),
+    simt.FenceOp: lambda em, op: _order(em, op.scope.data, op.spaces),
     simt.GroupIdOp: gives(lambda em, op: em.program(op.axis)),
-    simt.NumGroupsOp: gives(
-        lambda em, op: em.call(
-            builtins.function("get_num_groups", "ulong", "uint"), [I32(op.axis)]
-        )
-    ),
-    simt.SubgroupIdOp: gives(
-        lambda em, _: em.call(builtins.function("get_sub_group_id", "uint"), [])
-    ),
+    simt.NumGroupsOp: gives(lambda em, op: em.ask("get_num_groups", I32(op.axis))),
+    simt.SubgroupIdOp: gives(lambda em, _: em.ask("get_sub_group_id")),
     simt.LaneIdOp: gives(lambda em, _: em.lane()),
     simt.ReturnOp: _return,
 }
