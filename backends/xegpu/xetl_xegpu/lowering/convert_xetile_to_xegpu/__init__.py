@@ -22,11 +22,11 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from xetl.devices import Device, find_device
-from xetl.dialects.base import Index, ints_of, is_vector, operations_in
+from xetl.dialects.base import Index, dense_i64, ints_of, is_vector, operations_in
 from xetl.dialects.upstream import gpu
 from xetl.dialects.upstream import xegpu as hints
 from xetl.dialects.upstream.elementwise import bit_width
@@ -186,10 +186,8 @@ def _convert(kernel: gpu.FuncOp, device: Device, *, moves_rest: bool) -> None:
     c.run_all(old)
     c.finish()
     set_launch_facts(kernel, c.subgroups * device.subgroup_size, device.subgroup_size)
-    used = DenseArrayBase.from_list(i64, sorted(c.block_arguments))
-    kernel.attributes[BLOCK_ARGUMENTS] = used
+    kernel.attributes[BLOCK_ARGUMENTS] = dense_i64(sorted(c.block_arguments))
     if plan.folds:
         kernel.attributes[FOLDED] = UnitAttr()
     if c.sliced_arguments:
-        sliced = DenseArrayBase.from_list(i64, sorted(c.sliced_arguments))
-        kernel.attributes[SLICED_ARGUMENTS] = sliced
+        kernel.attributes[SLICED_ARGUMENTS] = dense_i64(sorted(c.sliced_arguments))

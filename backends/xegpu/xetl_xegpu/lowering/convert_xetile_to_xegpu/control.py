@@ -153,12 +153,13 @@ def _is_known(c: conversion.Converter, op: InitTileOp) -> bool:
 
 def _moving_tile(c: conversion.Converter, value: SSAValue, matrix: Matrix) -> Carried:
     """Return how a tile of a known matrix is carried: row, column, if they change."""
-    first = _first(value)
     fixed: dict[int, Index] = {}
-    if first is not None and c.has(first):
-        start = c.tile(first)
-        for dim, at in enumerate((start.row, start.column)):
-            if isinstance(value, BlockArgument) and stays(value, dim):
+    loop = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    if isinstance(value, BlockArgument) and isinstance(loop, scf.ForOp):
+        first = loop.init_args[value.index - 1]
+        start = c.tile(first) if c.has(first) else None
+        for dim, at in enumerate((start.row, start.column) if start else ()):
+            if stays(value, dim):
                 fixed[dim] = at
     moving = [dim for dim in (0, 1) if dim not in fixed]
 
@@ -171,14 +172,6 @@ def _moving_tile(c: conversion.Converter, value: SSAValue, matrix: Matrix) -> Ca
         return Tile(matrix, at[0], at[1])
 
     return _carried(c, [_INDEX] * len(moving), flat, whole)
-
-
-def _first(value: SSAValue) -> SSAValue | None:
-    """Return the initial value of a loop-carried argument, or None."""
-    if not isinstance(value, BlockArgument):
-        return None
-    loop = value.block.parent_op()
-    return loop.init_args[value.index - 1] if isinstance(loop, scf.ForOp) else None
 
 
 def _any_tile(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:

@@ -56,9 +56,7 @@ class _Scope(NamedTuple):
 class Emitter(Builder):
     """A builder for the innermost open block of a kernel; it hoists pure operations.
 
-    Args:
-        block: the body of the kernel.
-        location: the location of new operations, until `location` is set.
+    At first that is ``block``, the body of the kernel.
     """
 
     def __init__(self, block: Block, location: LocationAttr) -> None:
@@ -203,7 +201,6 @@ class Converter:
     """The state of one kernel's conversion.
 
     Args:
-        device: the device whose messages and products are used.
         plan: the analysis of the kernel before the conversion.
         otherwise: the rule of elementwise operations.
         carried: how control flow carries a value.
@@ -343,6 +340,14 @@ class Converter:
         return self.emit.index(value)
 
     # Often needed -------------------------------------------------------------------
+
+    def widened(self, pieces: Fragments, element: Attribute) -> Fragments:
+        """Extend floats to the element type, unless they have it already."""
+        return pieces.mapped(element, lambda part: self.emit.widened(part, element))
+
+    def narrowed(self, pieces: Fragments, element: Attribute) -> Fragments:
+        """Truncate floats to the element type, unless they have it already."""
+        return pieces.mapped(element, lambda part: self.emit.narrowed(part, element))
 
     def splat(self, number: int | float, type_: Vector) -> list[SSAValue]:
         """Fragments full of a number."""

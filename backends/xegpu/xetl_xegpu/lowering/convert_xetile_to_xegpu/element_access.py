@@ -41,6 +41,7 @@ from .lines import (
     from_memory,
     line_access,
     lines_of,
+    lines_of_any,
     load_line,
     scattered_access,
     store_line,
@@ -54,11 +55,8 @@ from .views import moved, stored_type
 
 def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[Access]:
     """Yield the accesses to the lines of a scatter tile."""
-    grid = tile.indices.grid
-    masks: Sequence[SSAValue | None] = [None] * len(lines_of(grid))
-    if mask is not None:
-        masks = to_lines(c, mask)
-    for line, at, wanted in zip(lines_of(grid), to_lines(c, tile.indices), masks):
+    lines, masks = lines_of(tile.indices.grid), lines_of_any(c, mask)
+    for line, at, wanted in zip(lines, to_lines(c, tile.indices), masks):
         here = c.emit.conjunction(first_lanes(c, line.used), wanted)
         if tile.size is not None and known(tile.size) != ENDLESS:
             size = c.spread(c.index(tile.size), LANES)
@@ -161,17 +159,15 @@ def _atomic(c: Converter, op: AtomicRmwTileOp) -> None:
     found, value = c.lowered(op.tile), c.fragments(op.value)
     mask = None if op.mask is None else c.fragments(op.mask)
     grid, kind = value.grid, op.kind.data
-    places = (
-        list(accesses(c, found, mask))
+    places = list(
+        accesses(c, found, mask)
         if isinstance(found, Scattered)
-        else list(_block(c, found, grid, mask))
+        else _block(c, found, grid, mask)
     )
-    expected: Sequence[SSAValue | None] = [None] * len(places)
-    if op.expected is not None:
-        expected = list(to_lines(c, c.fragments(op.expected)))
+    expected = None if op.expected is None else c.fragments(op.expected)
+    wanted = lines_of_any(c, expected)
     old = [
-        atomic_line(c, kind, access, line, wanted)
-        for access, line, wanted in zip(places, to_lines(c, value), expected)
+        atomic_line(c, kind, *each) for each in zip(places, to_lines(c, value), wanted)
     ]
     element = vector_type(op.result).element_type
     c.set_fragments(op.result, from_lines(c, grid, element, old))
@@ -181,10 +177,7 @@ def _block(
     c: Converter, tile: object, grid: Grid, mask: Fragments | None
 ) -> Iterator[Access]:
     assert isinstance(tile, Tile)
-    masks: Sequence[SSAValue | None] = [None] * len(lines_of(grid))
-    if mask is not None:
-        masks = to_lines(c, mask)
-    for line, wanted in zip(lines_of(grid), masks):
+    for line, wanted in zip(lines_of(grid), lines_of_any(c, mask)):
         access = line_access(c, tile, line, exact=True)
         yield access._replace(mask=c.emit.conjunction(access.mask, wanted))
 
@@ -198,34 +191,30 @@ def element_start(c: Converter, view: View, indices: Sequence[Index]) -> Start:
 
 
 def _scalar_access(
-    c: Converter, view: View, indices: Sequence[SSAValue], lanes: int
+    c: Converter,
+    op: memref.LoadOp | memref.StoreOp | memref.AtomicRmwOp,
+    lanes: int = 1,
 ) -> Access:
     """Return the access to one element by the first lanes."""
+    view = c.view(op.memref)
     zeros = c.emit.constant(0, vector_of(IndexType(), LANES))
-    start = element_start(c, view, indices)
-    mask = first_lanes(c, lanes)
-    return scattered_access(c, start, view.element, zeros, mask)
+    start = element_start(c, view, op.indices)
+    return scattered_access(c, start, view.element, zeros, first_lanes(c, lanes))
 
 
 def _load_scalar(c: Converter, op: memref.LoadOp) -> None:
-    access = _scalar_access(c, c.view(op.memref), op.indices, LANES)
-    c.bind(op.result, _first(c, load_line(c, access)))
-
-
-def _first(c: Converter, line: SSAValue) -> SSAValue:
-    return c.emit.insert(vector.ExtractOp(line, [0]))
+    line = load_line(c, _scalar_access(c, op, LANES))
+    c.bind(op.result, c.emit.insert(vector.ExtractOp(line, [0])))
 
 
 def _store_scalar(c: Converter, op: memref.StoreOp) -> None:
-    access = _scalar_access(c, c.view(op.memref), op.indices, 1)
-    store_line(c, access, c.spread(op.value, LANES))
+    store_line(c, _scalar_access(c, op), c.spread(op.value, LANES))
 
 
 def _atomic_scalar(c: Converter, op: memref.AtomicRmwOp) -> None:
-    access = _scalar_access(c, c.view(op.memref), op.indices, 1)
-    kind = normalize_kind(op.kind_name)
+    access, kind = _scalar_access(c, op), normalize_kind(op.kind_name)
     old = atomic_line(c, kind, access, c.spread(op.value, LANES))
-    c.bind(op.result, _first(c, old))
+    c.bind(op.result, c.emit.insert(vector.ExtractOp(old, [0])))
 
 
 _LINE = Line(0, 0, LANES, 1)

@@ -57,12 +57,12 @@ def _maybe_scalar(rule: Rule) -> Rule:
 
 
 def _select(c: Converter, op: arith.SelectOp) -> None:
-    if not base.is_vector(op.result.type):
-        if op.result.type != op.true_value.type or c.has(op.true_value):
-            raise c.refusal(op, "it chooses between places in memory")
+    if base.is_vector(op.result.type):
+        each_part(c, op)
+    elif op.result.type == op.true_value.type and not c.has(op.true_value):
         c.keep(op)
-        return
-    each_part(c, op)
+    else:
+        raise c.refusal(op, "it chooses between places in memory")
 
 
 def _fma(c: Converter, op: vector.FmaOp) -> None:
@@ -95,9 +95,7 @@ def from_numbers(
     def line(row: int, group: int) -> SSAValue:
         if len(numbers[0]) == 1:
             return scalar(numbers[row][0])
-        some = list(
-            numbers[row][group * fragments.LANES : (group + 1) * fragments.LANES]
-        )
+        some = [*numbers[row][group * fragments.LANES :][: fragments.LANES]]
         some += some[-1:] * (fragments.LANES - len(some))
         values = [scalar(each) for each in some]
         type_ = fragments.vector_of(element, fragments.LANES)
@@ -138,11 +136,8 @@ def _truncf(c: Converter, op: arith.TruncfOp) -> None:
     if not base.is_tf32(op.result.type):
         each_part(c, op)
         return
-    parts = list(c.fragments(op.source).parts)
-    wide = base.vector_type(parts[0]).element_type
-    if wide != f32:
-        parts = [c.emit.narrowed(part, f32) for part in parts]
-    c.set_fragments(op.result, [rounded(c, part) for part in parts])
+    source = c.narrowed(c.fragments(op.source), f32)
+    c.set_fragments(op.result, [rounded(c, part) for part in source.parts])
 
 
 def _extf(c: Converter, op: arith.ExtfOp) -> None:

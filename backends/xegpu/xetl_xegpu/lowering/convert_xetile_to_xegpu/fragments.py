@@ -7,7 +7,7 @@ of one column has fragments of one column (docs/design/0005-xegpu.md, "Fragments
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -192,6 +192,16 @@ class Fragments:
         """Return the same fragments for another shape with the same matrix."""
         return Fragments(shape, self.element, self.parts, self.lines)
 
+    def part(self, span: int, group: int) -> SSAValue:
+        """Return the fragment of a span of rows and a group of columns."""
+        return self.parts[self.grid.fragment(span, group)]
+
+    def mapped(
+        self, element: Attribute, change: Callable[[SSAValue], SSAValue]
+    ) -> Fragments:
+        """Return a vector of another element type, made fragment by fragment."""
+        return Fragments(self.shape, element, [*map(change, self.parts)])
+
 
 def grid_for(type_: Vector) -> Grid:
     """Return how a vector type is cut."""
@@ -229,6 +239,11 @@ class MmaOperand:
 
     parts: Sequence[SSAValue]
     across: int
+
+    def rows(self) -> list[Sequence[SSAValue]]:
+        """The parts of each row."""
+        firsts = range(0, len(self.parts), self.across)
+        return [self.parts[first : first + self.across] for first in firsts]
 
 
 @dataclass(frozen=True, slots=True)

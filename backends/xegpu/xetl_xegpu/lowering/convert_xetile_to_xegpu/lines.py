@@ -8,7 +8,8 @@ for any base, pitch and shape; elements outside of the matrix become padding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType, i1, i8, i32, i64
@@ -80,6 +81,11 @@ def to_lines(c: Converter, pieces: Fragments) -> list[SSAValue]:
     return found
 
 
+def lines_of_any(c: Converter, pieces: Fragments | None) -> Iterator[SSAValue | None]:
+    """All lines of a value; None again and again for None."""
+    return repeat(None) if pieces is None else iter(to_lines(c, pieces))
+
+
 def line_of(c: Converter, elements: Sequence[SSAValue]) -> SSAValue:
     """Return a line of 16 scalars."""
     if len(set(elements)) == 1:
@@ -107,9 +113,7 @@ def assembled(
 ) -> list[SSAValue]:
     """Return the fragments of a matrix.
 
-    Args:
-        grid: how the matrix is cut.
-        line: returns the line of a row and a group of columns, or the only element.
+    ``line`` returns the line of a row and a group of columns, or the only element.
     """
     parts: list[SSAValue] = []
     for span, group in grid.blocks():
@@ -151,7 +155,7 @@ def stacked(
 ) -> SSAValue:
     """Return some rows of a group of columns as one value, padded with zero rows."""
     parts = [
-        (span, value.parts[value.grid.fragment(number, group)])
+        (span, value.part(number, group))
         for number, span in enumerate(value.grid.spans)
         if first <= span.first < first + count
     ]
@@ -181,11 +185,7 @@ def first_lanes(c: Converter, count: int) -> SSAValue | None:
     if count >= LANES:
         return None
     end = c.emit.constant(count, vector_of(i32, LANES))
-    return c.emit.compare("ult", _lanes32(c), end)
-
-
-def _lanes32(c: Converter) -> SSAValue:
-    return _as_i32(c, c.lane_ids(), LANES)
+    return c.emit.compare("ult", _as_i32(c, c.lane_ids(), LANES), end)
 
 
 def _as_i32(c: Converter, value: Index, *shape: int) -> SSAValue:
@@ -237,9 +237,12 @@ def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
     if across is not None:
         mask = c.emit.conjunction(mask, c.spread(across, LANES))
     at = c.emit.plus(*map(c.emit.times, (row, column), matrix.strides))
-    stride, start = matrix.strides[line.dim], matrix.start
-    there = views.moved(c, start, at)
-    return scattered_access(c, there, matrix.element, _steps(c, stride), mask)
+    there, stride = views.moved(c, matrix.start, at), matrix.strides[line.dim]
+    offsets = c.lane_ids()
+    if known(stride) != 1:
+        steps = c.spread(c.index(stride), LANES)
+        offsets = c.emit.pure(arith.MuliOp, offsets, steps)
+    return scattered_access(c, there, matrix.element, offsets, mask)
 
 
 def _inside(c: Converter, at: Index, size: Index) -> SSAValue | None:
@@ -272,7 +275,9 @@ def _lanes_inside(
             start, distance = first, 0
         left = c.emit.maximum(c.emit.minus(size, start), 0)
         left = c.emit.minus(c.emit.minimum(left, 2 * _FAR), distance)
-        return c.emit.compare("slt", _lanes32(c), c.spread(_as_i32(c, left), LANES))
+        return c.emit.compare(
+            "slt", _as_i32(c, c.lane_ids(), LANES), c.spread(_as_i32(c, left), LANES)
+        )
     places = _plus_lanes(c, first, c.lane_ids())
     return c.emit.compare("ult", places, c.spread(c.index(size), LANES))
 
@@ -281,14 +286,6 @@ def _plus_lanes(c: Converter, first: Index, lanes: SSAValue) -> SSAValue:
     if first == 0:
         return lanes
     return c.emit.pure(arith.AddiOp, lanes, c.spread(c.index(first), LANES))
-
-
-def _steps(c: Converter, stride: Index) -> SSAValue:
-    """Return the lane ids times a stride."""
-    lanes = c.lane_ids()
-    if known(stride) == 1:
-        return lanes
-    return c.emit.pure(arith.MuliOp, lanes, c.spread(c.index(stride), LANES))
 
 
 def scattered_access(

@@ -16,7 +16,7 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr, bf16, f32, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import vector_type
+from xetl.dialects.base import vector_type, with_element
 from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width, is_float
 from xetl.dialects.xetile import TileMmaOp
@@ -165,17 +165,13 @@ def _summed(
 
 def _sides_a(
     c: Converter, a: Fragments | MmaOperand, columns: int, depth: int
-) -> list[list[SSAValue]]:
+) -> Sequence[Sequence[SSAValue]]:
     """Return the parts of A for single products: ``[span of rows][step of K]``."""
-    steps = -(-columns // depth)
     if isinstance(a, MmaOperand):
-        return [
-            list(a.parts[first : first + steps])
-            for first in range(0, len(a.parts), a.across)
-        ]
+        return a.rows()
     if not a.grid.spread:
         a = _widened_columns(c, a)
-    firsts = range(0, steps * depth, depth)
+    firsts = range(0, columns, depth)
     return [
         [_columns_of_a(c, a, span, first, depth, columns) for first in firsts]
         for span in range(len(a.grid.spans))
@@ -191,10 +187,7 @@ def _columns_of_a(
     """
     height = a.grid.spans[span].count
     groups = range(first // LANES, min(-(-(first + depth) // LANES), a.grid.groups))
-    parts = (
-        filled_behind(c, a.parts[a.grid.fragment(span, g)], columns - g * LANES, 0)
-        for g in groups
-    )
+    parts = (filled_behind(c, a.part(span, g), columns - g * LANES, 0) for g in groups)
     if depth == LANES:
         return next(parts)
     if depth < LANES:
@@ -218,16 +211,13 @@ def _widened_columns(c: Converter, a: Fragments) -> Fragments:
 
 def _sides_b(
     c: Converter, b: Fragments | MmaOperand, rows: int, depth: int
-) -> list[list[SSAValue]]:
+) -> Sequence[Sequence[SSAValue]]:
     """Return the parts of B for single products: ``[step of K][group of columns]``."""
     if isinstance(b, MmaOperand):
-        return [
-            list(b.parts[first : first + b.across])
-            for first in range(0, len(b.parts), b.across)
-        ]
+        return b.rows()
     return [
-        [stacked(c, b, step * depth, depth, group) for group in range(b.grid.groups)]
-        for step in range(-(-rows // depth))
+        [stacked(c, b, first, depth, group) for group in range(b.grid.groups)]
+        for first in range(0, rows, depth)
     ]
 
 
@@ -248,7 +238,7 @@ def _tf32(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue
     # The first rows of a matrix.
     parts: list[SSAValue] = []
     for span, group in p.grid.blocks():
-        part = pieces.parts[pieces.grid.fragment(span.first // 8, group)]
+        part = pieces.part(span.first // 8, group)
         parts.append(rows_of(c, part, span.first % 8, span.count))
     return parts
 
@@ -285,11 +275,10 @@ def _bf16x3(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAVal
 
 def _halves(c: Converter, side: Fragments) -> tuple[Fragments, Fragments]:
     """Split f32 into the nearest bf16 and the bf16 nearest to the rest."""
-    high = [c.emit.narrowed(part, bf16) for part in side.parts]
-    back = [c.emit.widened(part, f32) for part in high]
-    rest = [c.emit.insert(arith.SubfOp(*pair)) for pair in zip(side.parts, back)]
-    low = [c.emit.narrowed(part, bf16) for part in rest]
-    return Fragments(side.shape, bf16, high), Fragments(side.shape, bf16, low)
+    high = c.narrowed(side, bf16)
+    pairs = zip(side.parts, c.widened(high, f32).parts)
+    rest = [c.emit.insert(arith.SubfOp(*pair)) for pair in pairs]
+    return high, c.narrowed(Fragments(side.shape, f32, rest), bf16)
 
 
 def _lanes(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
@@ -339,28 +328,24 @@ def _cast(c: Converter, side: Fragments, sums: Attribute, unsigned: bool) -> Fra
         cast = arith.TrunciOp
     else:
         cast = arith.ExtuiOp if unsigned else arith.ExtsiOp
-    parts = [
-        c.emit.insert(cast(part, vector_of(sums, *vector_type(part).get_shape())))
-        for part in side.parts
-    ]
-    return Fragments(side.shape, sums, parts)
+    return side.mapped(
+        sums, lambda part: c.emit.insert(cast(part, with_element(part.type, sums)))
+    )
 
 
 def _one_column_of_a(c: Converter, a: Fragments, span: int, k: int) -> SSAValue:
     if not a.grid.spread:
-        return a.parts[a.grid.fragment(span, 0)]
+        return a.part(span, 0)
     group, lane = divmod(k, LANES)
-    part = a.parts[a.grid.fragment(span, group)]
+    part = a.part(span, group)
     sizes = [a.grid.spans[span].count, 1]
     return c.emit.insert(vector.ExtractStridedSliceOp(part, [0, lane], sizes))
 
 
 def _row_of_b(c: Converter, b: Fragments, k: int, group: int, width: int) -> SSAValue:
     place = b.grid.place(k, group)
-    part = b.parts[place.fragment]
-    if width == 1:
-        return c.emit.insert(vector.ExtractOp(part, [place.row, 0]))
-    return c.emit.insert(vector.ExtractOp(part, [place.row]))
+    position = [place.row, 0] if width == 1 else [place.row]
+    return c.emit.insert(vector.ExtractOp(b.parts[place.fragment], position))
 
 
 def _multiply_add(

@@ -16,7 +16,7 @@ import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Vector, is_vector, vector_type
+from xetl.dialects.base import is_vector, vector_type
 from xetl.dialects.upstream import arith, vector
 
 from .conversion import Converter, Rule
@@ -186,17 +186,16 @@ def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
     give(c, op.result, np.broadcast_to(elements_of(c.fragments(op.source)), shape))
 
 
-def repeated(c: Converter, source: Fragments, type_: Vector) -> list[SSAValue]:
-    """Broadcast fragments of one row, one column, or one element to a matrix."""
-    grid, old = grid_for(type_), source.grid
+def _tile_broadcast(c: Converter, op: xetile.TileBroadcastOp) -> None:
+    """Broadcast one row, one column, or one element to a matrix, by fragments."""
+    source, grid = c.fragments(op.source), grid_for(vector_type(op.result))
     parts: list[SSAValue] = []
     for number, span in enumerate(grid.spans):
+        row = number if source.grid.rows == grid.rows else 0
         for group in range(grid.groups):
-            row = number if old.rows == grid.rows else 0
-            column = group if old.columns == grid.columns else 0
-            part = source.parts[old.fragment(row, column)]
-            parts.append(c.spread(part, span.count, grid.width))
-    return parts
+            column = group if source.grid.columns == grid.columns else 0
+            parts.append(c.spread(source.part(row, column), span.count, grid.width))
+    c.set_fragments(op.result, parts)
 
 
 def _transpose(c: Converter, op: vector.TransposeOp) -> None:
@@ -274,4 +273,5 @@ RULES: dict[type[Operation], Rule] = {
     xetile.TileUnpackOp: same_values,
     xetile.TileConvLayoutOp: same_values,
     xetile.TileTransposeOp: _transpose_tile,
+    xetile.TileBroadcastOp: _tile_broadcast,
 }

@@ -21,7 +21,7 @@ from xetl.dialects.reduction_kinds import (
     sums_run_in,
 )
 from xetl.dialects.upstream import arith, vector
-from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileScanOp
+from xetl.dialects.xetile import TileReduceOp, TileScanOp
 
 from . import rearranging
 from .conversion import Converter, Rule
@@ -51,23 +51,17 @@ def combined(c: Converter, kind: str, values: Sequence[SSAValue]) -> SSAValue:
 def reduced(
     c: Converter, kind: str, source: Fragments, dims: Sequence[int]
 ) -> Fragments:
-    """Reduce a matrix over its rows (0), its columns (1) or both.
+    """Reduce a value of any shape, read as a matrix, over its rows (0), columns (1).
 
-    Args:
-        kind: the combining kind, see `xetl.dialects.reduction_kinds`.
-        source: a value of any shape, read as a matrix.
-        dims: the dimensions of the matrix to reduce.
+    ``kind`` is one of `xetl.dialects.reduction_kinds`.
     """
-    grid, element = source.grid, source.element
-    sums = sums_run_in(kind, element)
-    parts = [c.emit.widened(part, sums) for part in source.parts]
-    found = Fragments((grid.rows, grid.columns), sums, parts)
+    grid, sums = source.grid, sums_run_in(kind, source.element)
+    found = c.widened(source, sums).reshaped((grid.rows, grid.columns))
     if 0 in dims:
         found = _along_rows(c, kind, found)
     if 1 in dims:
         found = _along_columns(c, kind, found)
-    narrow = [c.emit.narrowed(part, element) for part in found.parts]
-    return Fragments(found.shape, element, narrow)
+    return c.narrowed(found, source.element)
 
 
 def _along_rows(c: Converter, kind: str, source: Fragments) -> Fragments:
@@ -82,8 +76,7 @@ def _rows_of_group(c: Converter, kind: str, source: Fragments, group: int) -> SS
     grid, element = source.grid, source.element
     by_height: dict[int, list[SSAValue]] = {}
     for number, span in enumerate(grid.spans):
-        part = source.parts[grid.fragment(number, group)]
-        by_height.setdefault(span.count, []).append(part)
+        by_height.setdefault(span.count, []).append(source.part(number, group))
     lines: list[SSAValue] = []
     for height, parts in by_height.items():
         whole = combined(c, kind, parts)
@@ -111,9 +104,7 @@ def _along_columns(c: Converter, kind: str, source: Fragments) -> Fragments:
     neutral, parts = identity_of(kind, element), list[SSAValue]()
     for number, span in enumerate(grid.spans):
         row = [
-            filled_behind(
-                c, source.parts[grid.fragment(number, group)], grid.used(group), neutral
-            )
+            filled_behind(c, source.part(number, group), grid.used(group), neutral)
             for group in range(grid.groups)
         ]
         sums = _multi(c, kind, combined(c, kind, row), 1, span.count)
@@ -171,13 +162,10 @@ def _over_matrices(
 ) -> Fragments:
     """Combine matrices of one shape, each given by the origins of its elements."""
     sums = sums_run_in(kind, element)
-    found: list[list[SSAValue]] = []
-    for matrix in matrices:
-        parts = rearranging.rearranged(c, element, matrix).parts
-        found.append([c.emit.widened(part, sums) for part in parts])
-    whole = [combined(c, kind, each) for each in zip(*found)]
-    parts = [c.emit.narrowed(part, element) for part in whole]
-    return Fragments(matrices[0].shape, element, parts)
+    sides = [rearranging.rearranged(c, element, matrix) for matrix in matrices]
+    wide = [c.widened(side, sums).parts for side in sides]
+    whole = [combined(c, kind, each) for each in zip(*wide)]
+    return c.narrowed(Fragments(matrices[0].shape, sums, whole), element)
 
 
 def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
@@ -188,20 +176,13 @@ def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
     c.set_fragments(op.result, found.parts)
 
 
-def _tile_broadcast(c: Converter, op: TileBroadcastOp) -> None:
-    type_ = vector_type(op.result)
-    c.set_fragments(op.result, rearranging.repeated(c, c.fragments(op.source), type_))
-
-
 def _scan(c: Converter, op: TileScanOp) -> None:
     source, kind = c.fragments(op.source), op.kind.data
     sums = sums_run_in(kind, source.element)
-    wide = [c.emit.widened(part, sums) for part in source.parts]
-    pieces = Fragments(source.shape, sums, wide)
     scan = _down if op.dim == 0 else _right
-    lines = scan(c, kind, pieces)
-    grid, element = source.grid, vector_type(op.result).element_type
-    parts = assembled(c, grid, sums, lambda row, group: lines[row, group])
+    lines = scan(c, kind, c.widened(source, sums))
+    element = vector_type(op.result).element_type
+    parts = assembled(c, source.grid, sums, lambda row, group: lines[row, group])
     c.set_fragments(op.result, [c.emit.narrowed(part, element) for part in parts])
 
 
@@ -256,6 +237,5 @@ def _across(c: Converter, kind: str, source: Fragments, line: SSAValue) -> SSAVa
 RULES: dict[type[Operation], Rule] = {
     TileReduceOp: _tile_reduce,
     vector.MultiReductionOp: _multi_reduction,
-    TileBroadcastOp: _tile_broadcast,
     TileScanOp: _scan,
 }

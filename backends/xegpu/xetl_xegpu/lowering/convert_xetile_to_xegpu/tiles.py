@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType, IntegerType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, is_memref, vector_type, with_element
@@ -97,8 +97,9 @@ def _init(c: Converter, op: xetile.InitTileOp) -> None:
 
 def described(c: Converter, op: xetile.InitTileOp) -> Tile | Scattered:
     """Return the tile that an `init_tile` describes."""
-    element = op.result.type.element_type
-    view = _source(c, op.source, element)
+    element, start = op.result.type.element_type, Start(op.source)
+    is_array = is_memref(op.source.type)
+    view = c.view(op.source) if is_array else View(start, element, (), (), start)
     sizes = op.mixed_sizes or view.sizes
     strides = op.mixed_strides or view.strides
     if op.indices is not None:
@@ -117,14 +118,6 @@ def described(c: Converter, op: xetile.InitTileOp) -> Tile | Scattered:
     matrix = Matrix(start, element, (rows, columns), (strides[-2], strides[-1]))
     row, column = op.mixed_offsets[-2:]
     return Tile(matrix, row, column)
-
-
-def _source(c: Converter, source: SSAValue, element: Attribute) -> View:
-    """Return the base of a tile, a memref or an address, as a view."""
-    if is_memref(source.type):
-        return c.view(source)
-    start = Start(source)
-    return View(start, element, (), (), start)
 
 
 def _update(c: Converter, op: xetile.UpdateTileOffsetOp) -> None:
@@ -165,9 +158,9 @@ def _load(c: Converter, op: xetile.LoadTileOp) -> None:
     rows, columns = type_.shape
     tile, hints = c.tile(op.tile), hints_of(op, READ_HINTS)
     padding = 0 if op.padding is None else splat_value(op.padding) or 0
-    special = None
-    if len(op.results) == 1 and not padding:
-        special = _load_special(c, op, tile, grid_of(rows, columns), hints)
+    is_usual = len(op.results) > 1 or padding
+    grid = grid_of(rows, columns)
+    special = None if is_usual else _load_special(c, op, tile, grid, hints)
     if special is None:
         _load_side_by_side(c, op, tile, padding, hints)
     else:
@@ -233,11 +226,8 @@ def _load_side_by_side(
     parts = _fragments(c, op, tile, whole, padding, hints)
     each = columns // LANES
     for number, result in enumerate(op.results):
-        some = [
-            parts[whole.fragment(span, number * each + group)]
-            for span in range(len(whole.spans))
-            for group in range(each)
-        ]
+        firsts = range(number * each, whole.count, whole.groups)
+        some = [part for at in firsts for part in parts[at : at + each]]
         c.set_fragments(result, some)
 
 

@@ -7,6 +7,7 @@ elements and join narrow ones; the first narrow element has the lowest bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -29,8 +30,7 @@ def _extract_at(c: Converter, op: vector.ExtractOp, source: Fragments) -> None:
     lines = to_lines(c, source)
     found = lines[0]
     for turn, line in enumerate(lines[1:], 1):
-        pair = number, c.index(turn)
-        here = c.emit.insert(arith.CmpiOp("eq", *pair))
+        here = c.emit.insert(arith.CmpiOp("eq", number, c.index(turn)))
         found = c.emit.insert(arith.SelectOp(here, line, found))
     c.bind(op.result, c.emit.insert(vector.ExtractOp(found, [lane])))
 
@@ -39,8 +39,7 @@ def _insert_at(c: Converter, op: vector.InsertOp, dest: Fragments) -> None:
     """Insert one element by a select in its line and lane."""
     number, lane = _place(c, dest, op.position)
     new = c.spread(op.value, LANES)
-    pair = c.lane_ids(), c.spread(lane, LANES)
-    in_lane = c.emit.insert(arith.CmpiOp("eq", *pair))
+    in_lane = c.emit.insert(arith.CmpiOp("eq", c.lane_ids(), c.spread(lane, LANES)))
     lines: list[SSAValue] = []
     for turn, line in enumerate(to_lines(c, dest)):
         in_line = c.emit.insert(arith.CmpiOp("eq", number, c.index(turn)))
@@ -191,11 +190,11 @@ def _as_type(c: Converter, value: Fragments, element: Attribute) -> Fragments:
     """Bitcast to elements of another type of the same width."""
     if value.element == element:
         return value
-    parts = [
-        c.emit.insert(arith.BitcastOp(part, _like(part, element)))
-        for part in value.parts
-    ]
-    return Fragments(value.shape, element, parts)
+
+    def cast(part: SSAValue) -> SSAValue:
+        return c.emit.insert(arith.BitcastOp(part, _like(part, element)))
+
+    return value.mapped(element, cast)
 
 
 def _like(part: SSAValue, element: Attribute) -> Attribute:
@@ -205,16 +204,13 @@ def _like(part: SSAValue, element: Attribute) -> Attribute:
 def _apart(c: Converter, value: Fragments, width: int) -> Fragments:
     """Bitcast each element to several narrower ones, by shifts."""
     element, count = IntegerType(width), bit_width(value.element) // width
-    narrow: list[Fragments] = []
-    for place in range(count):
-        parts: list[SSAValue] = []
-        for part in value.parts:
-            by = c.emit.constant(place * width, part.type)
-            shifted = c.emit.insert(arith.ShruiOp(part, by)) if place else part
-            cut = arith.TrunciOp(shifted, _like(part, element))
-            parts.append(c.emit.insert(cut))
-        narrow.append(Fragments(value.shape, element, parts))
 
+    def cut(place: int, part: SSAValue) -> SSAValue:
+        by = c.emit.constant(place * width, part.type)
+        shifted = c.emit.insert(arith.ShruiOp(part, by)) if place else part
+        return c.emit.insert(arith.TrunciOp(shifted, _like(part, element)))
+
+    narrow = [value.mapped(element, partial(cut, place)) for place in range(count)]
     elements = np.stack([elements_of(each) for each in narrow], -1)
     shape = (*value.shape[:-1], value.shape[-1] * count)
     return rearranged(c, element, elements.reshape(shape))
