@@ -23,7 +23,7 @@ Source: docs/design/0005-xegpu.md, "Fragments" and "Stage `lanes`".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -59,6 +59,19 @@ def _number(make: Callable[[Any], Operation]) -> _Rule:
         lanes.hold(
             op.results[0], lanes.insert(arith.IndexCastOp(number, builtin.IndexType()))
         )
+
+    return hold
+
+
+def _held(find: Callable[[Lanes, Any], Sequence[SSAValue] | None]) -> _Rule:
+    """Return the rule of an operation whose result has the pieces that are found."""
+
+    def hold(lanes: Lanes, op: Operation) -> None:
+        pieces = find(lanes, op)
+        if pieces is None:
+            raise lanes.refuse_value(op.results[0])
+        if pieces:
+            lanes.hold(op.results[0], *pieces)
 
     return hold
 
@@ -132,17 +145,17 @@ _VALUES: dict[type[Operation], _Rule] = {
     arith.TruncfOp: arithmetic.cast_float,
     arith.BitcastOp: arithmetic.bitcast,
     **dict.fromkeys(arithmetic.SLOW, arithmetic.compute_apart),
-    vector.ExtractOp: shuffles.extract,
-    vector.InsertOp: shuffles.insert,
-    vector.ExtractStridedSliceOp: shuffles.extract_slice,
-    vector.InsertStridedSliceOp: shuffles.insert_slice,
-    vector.BroadcastOp: shuffles.broadcast,
-    vector.ShapeCastOp: shuffles.shape_cast,
-    vector.FromElementsOp: shuffles.from_elements,
-    vector.ShuffleOp: shuffles.shuffle,
-    vector.BitcastOp: shuffles.bitcast,
-    vector.StepOp: shuffles.step,
-    vector.TransposeOp: shuffles.transpose,
+    vector.ExtractOp: _held(shuffles.extract),
+    vector.InsertOp: _held(shuffles.insert),
+    vector.ExtractStridedSliceOp: _held(shuffles.extract_slice),
+    vector.InsertStridedSliceOp: _held(shuffles.insert_slice),
+    vector.BroadcastOp: _held(shuffles.broadcast),
+    vector.ShapeCastOp: _held(shuffles.shape_cast),
+    vector.FromElementsOp: _held(shuffles.from_elements),
+    vector.ShuffleOp: _held(shuffles.shuffle),
+    vector.BitcastOp: _held(shuffles.bitcast),
+    vector.StepOp: _held(shuffles.step),
+    vector.TransposeOp: _held(shuffles.transpose),
     vector.MultiReductionOp: arithmetic.multi_reduction,
     xegpu.DpasOp: arithmetic.dpas,
     vector.ContractOp: arithmetic.contract,
@@ -209,19 +222,14 @@ def subgroups_of(kernel: gpu.FuncOp) -> int:
     """Return how many subgroups a workgroup has."""
     size = kernel.attributes.get(SUBGROUP_SIZE)
     lanes = size.value.data if is_integer_attr(size) else LANES
-    extents = ints_of(kernel.known_block_size)
-    if (
-        lanes != LANES
-        or not extents
-        or prod(extents) != extents[0]
-        or extents[0] % lanes
-    ):
+    x, *others = ints_of(kernel.known_block_size) or (1,)
+    if lanes != LANES or prod(others) != 1 or x % lanes:
         raise refusal(
             kernel,
             "a workgroup is whole subgroups of 16 lanes along x",
             "say `known_block_size = array<i32: n, 1, 1>`, n a multiple of 16",
         )
-    return extents[0] // LANES
+    return x // LANES
 
 
 def _argument(lanes: Lanes, argument: SSAValue) -> None:
@@ -238,13 +246,13 @@ def _argument(lanes: Lanes, argument: SSAValue) -> None:
     if memory_space_of(type_) == SHARED or strides is None:
         problem = f"the host cannot pass an argument of type {type_}"
         raise refusal(lanes.source, problem, "take global memory that has strides")
-    address = _next(lanes, builtin.i64)
+    address, index = _next(lanes, builtin.i64), builtin.IndexType()
     sizes: list[Index] = [
-        _index(lanes) if size == builtin.DYNAMIC_INDEX else size
+        _next(lanes, index) if size == builtin.DYNAMIC_INDEX else size
         for size in type_.get_shape()
     ]
     if isinstance(layout, builtin.StridedLayoutAttr):
-        steps: list[Index] = [_index(lanes) if s is None else s for s in strides]
+        steps = [_next(lanes, index) if s is None else s for s in strides]
     else:
         steps = lanes.row_major(sizes)
     element = type_.element_type
@@ -264,7 +272,3 @@ def _next(lanes: Lanes, type_: Attribute) -> SSAValue:
     if isinstance(type_, builtin.IndexType):
         return lanes.insert(arith.IndexCastOp(new, type_))
     return lanes.insert(arith.TrunciOp(new, type_))
-
-
-def _index(lanes: Lanes) -> SSAValue:
-    return _next(lanes, builtin.IndexType())

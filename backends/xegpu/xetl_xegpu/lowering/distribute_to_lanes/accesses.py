@@ -48,7 +48,10 @@ def hints_of(lanes: Lanes, op: _CachedOp, kind: limits.Kind) -> limits.Hints | N
     legal = limits.legal_hints(lanes.device.name, kind)
     if not legal:
         return None
-    l1, l2, l3 = (_word(op, level) for level in (1, 2, 3))
+    given = (op.properties.get(f"l{level}_hint") for level in (1, 2, 3))
+    l1, l2, l3 = (
+        hint.word if isinstance(hint, xegpu.CacheHintAttr) else None for hint in given
+    )
     if l2 is not None:
         remark(op, "caches", "`l2_hint` is left out: messages speak of L1 and L3 only")
     if l1 is None and l3 is None:
@@ -56,16 +59,10 @@ def hints_of(lanes: Lanes, op: _CachedOp, kind: limits.Kind) -> limits.Hints | N
     found = limits.completed(kind, l1, l3)
     if found in legal:
         return found
-    has = "; ".join(str(pair) for pair in legal)
-    name = lanes.device.name
+    has, name = "; ".join(map(str, legal)), lanes.device.name
     text = f"hints are left out: `{name}` has no {kind} that is {found}. It has {has}"
     remark(op, "caches", text)
     return None
-
-
-def _word(op: _CachedOp, level: int) -> str | None:
-    hint = op.properties.get(f"l{level}_hint")
-    return hint.word if isinstance(hint, xegpu.CacheHintAttr) else None
 
 
 _RANK = 2
@@ -87,11 +84,9 @@ def create_nd_tdesc(lanes: Lanes, op: xegpu.CreateNdTdescOp) -> None:
     shape = [value_of(lanes, size) for size in op.mixed_shape] or memory.sizes
     strides = [value_of(lanes, step) for step in op.mixed_strides] or memory.strides
     if len(shape) != _RANK or len(strides) != _RANK:
-        raise refusal(
-            op, "blocks are moved of matrices", "give two sizes and two strides"
-        )
-    width = stored_bytes(type_.element_type)
-    step = None
+        help_ = "give two sizes and two strides"
+        raise refusal(op, "blocks are moved of matrices", help_)
+    width, step = stored_bytes(type_.element_type), None
     if strides[1] != 1:
         step = as_i64(lanes, lanes.times(strides[1], width))
     lanes.surfaces[op.result] = partial(
@@ -173,8 +168,8 @@ def load_nd(lanes: Lanes, op: xegpu.LoadNdOp) -> None:
     rows, columns = type_.shape
     mode = "transpose" if op.is_transposed else "plain"
     mode = "transform" if op.is_packed else mode
-    bits = bits_of(type_.element_type)
-    shape = simt.BlockShape(bits, rows, columns, type_.array_length, mode)
+    block = bits_of(type_.element_type), rows, columns, type_.array_length
+    shape = simt.BlockShape(*block, mode)
     layout = lane_layout(op.value.type)
     if layout is None or not _fits(shape, layout.lengths, bits_of(layout.element)):
         raise refusal(
@@ -226,13 +221,10 @@ def store_nd(lanes: Lanes, op: xegpu.StoreNdOp) -> None:
 def prefetch_nd(lanes: Lanes, op: xegpu.PrefetchNdOp) -> None:
     """Prefetch a block; elements of 64 bits are pairs of 32."""
     type_ = _descriptor(op, op.tensor_desc)
-    rows, columns = type_.shape
-    bits = bits_of(type_.element_type)
-    per_element = max(1, bits // 32)
-    shape = simt.BlockShape(
-        bits // per_element, rows, columns * per_element, type_.array_length
-    )
-    surface, how = _surface(lanes, op, "load", per_element=per_element)
+    (rows, columns), bits = type_.shape, bits_of(type_.element_type)
+    each = max(1, bits // 32)
+    shape = simt.BlockShape(bits // each, rows, columns * each, type_.array_length)
+    surface, how = _surface(lanes, op, "load", per_element=each)
     lanes.add(simt.BlockPrefetchOp(*surface, shape=shape, **how))
 
 
@@ -243,15 +235,16 @@ def create_tdesc(lanes: Lanes, op: xegpu.CreateTdescOp) -> None:
 
 
 def _address(
-    lanes: Lanes,
-    op: xegpu.LoadOp | xegpu.StoreOp | xegpu.AtomicRmwOp,
-    base: SSAValue,
-    offsets: SSAValue | None,
-    value: SSAValue,
+    lanes: Lanes, op: xegpu.LoadOp | xegpu.StoreOp | xegpu.AtomicRmwOp
 ) -> tuple[Memory, SSAValue]:
     """Return the memory, and the address of this lane's element."""
-    if shape_of(value.type) not in ((), (LANES,)):
-        problem = f"16 lanes access one element each, not {value.type}"
+    if isinstance(op, xegpu.AtomicRmwOp):
+        base, offsets = op.tensor_desc, None
+    else:
+        base, offsets = op.base, op.offsets
+    type_ = op.value.type
+    if shape_of(type_) not in ((), (LANES,)):
+        problem = f"16 lanes access one element each, not {type_}"
         raise refusal(op, problem, "use `vector<16xT>`, without `chunk_size`")
     places = lanes.places.get(base)
     if offsets is not None:
@@ -259,14 +252,14 @@ def _address(
     if places is None:
         help_ = "carry the offsets, and describe the places where they are used"
         raise refusal(op, "a loop or a branch cannot carry this descriptor", help_)
-    width = stored_bytes(element_type(value.type))
+    width = stored_bytes(element_type(type_))
     memory = places.memory
     return memory, moved(lanes, memory.address, places.offset, width)
 
 
 def load(lanes: Lanes, op: xegpu.LoadOp) -> None:
     """Load an element in each lane; masked lanes get 0 (undefined upstream)."""
-    memory, address = _address(lanes, op, op.base, op.offsets, op.value)
+    memory, address = _address(lanes, op)
     (type_,) = lanes.layout(op.value).types
     fill, mask = lanes.constant(0, type_), lanes.one(op.mask)
     hints = None if memory.shared else hints_of(lanes, op, "load")
@@ -276,7 +269,7 @@ def load(lanes: Lanes, op: xegpu.LoadOp) -> None:
 
 def store(lanes: Lanes, op: xegpu.StoreOp) -> None:
     """Store an element in each lane."""
-    memory, address = _address(lanes, op, op.base, op.offsets, op.value)
+    memory, address = _address(lanes, op)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
     hints = None if memory.shared else hints_of(lanes, op, "store")
     lanes.add(simt.StoreOp(value, address, mask, space=space_of(memory), hints=hints))
@@ -284,7 +277,7 @@ def store(lanes: Lanes, op: xegpu.StoreOp) -> None:
 
 def atomic(lanes: Lanes, op: xegpu.AtomicRmwOp) -> None:
     """Update an element in each lane."""
-    memory, address = _address(lanes, op, op.tensor_desc, None, op.value)
+    memory, address = _address(lanes, op)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
     expected = None if op.expected is None else lanes.one(op.expected)
     done = simt.AtomicOp(
@@ -334,11 +327,8 @@ def load_matrix(lanes: Lanes, op: xegpu.LoadMatrixOp) -> None:
     memory, addresses = _addresses(lanes, op, op.value)
     layout = lanes.layout(op.value)
     fill, always = lanes.constant(0, layout.element), lanes.constant(1, i1)
-    space = space_of(memory)
-    rows = [
-        lanes.insert(simt.LoadOp(address, always, fill, space=space))
-        for address in addresses
-    ]
+    access, space = (always, fill), space_of(memory)
+    rows = [lanes.insert(simt.LoadOp(at, *access, space=space)) for at in addresses]
     lanes.hold(op.value, *recut(lanes, rows, layout.lengths))
 
 

@@ -73,9 +73,7 @@ def _of_columns(lanes: Lanes, rows: list[list[Number]], element: Attribute) -> S
     for lane, column in enumerate(columns):
         if repr(column) == repr(columns[0]):
             continue
-        here = lanes.insert(
-            arith.CmpiOp("eq", lanes.lane, lanes.constant(lane, builtin.i32))
-        )
+        here = lanes.compare("eq", lanes.lane, lanes.constant(lane, builtin.i32))
         new = _listed(lanes, column, element)
         from_here = filled(lanes, here, length_of(new))
         piece = lanes.insert(arith.SelectOp(from_here, new, piece))
@@ -91,12 +89,12 @@ def _listed(lanes: Lanes, numbers: list[Number], element: Attribute) -> SSAValue
 def _repeated(number: Number, element: Attribute, bits: int) -> int:
     """The integer of ``bits`` bits that holds the number in each of its parts."""
     if isinstance(element, builtin.IntegerType):
-        size, raw = element.compile_time_size, element.pack([int(number)])
+        raw = element.pack([int(number)])
     else:
         assert isinstance(element, builtin.AnyFloat)
-        size, raw = element.compile_time_size, element.pack([number])
+        raw = element.pack([number])
     part = int.from_bytes(raw, "little")
-    return sum(part << 8 * at for at in range(0, bits // 8, size))
+    return sum(part << 8 * at for at in range(0, bits // 8, len(raw)))
 
 
 _ELEMENT_BY_ELEMENT = (Distribution.SAME, Distribution.COLUMNS, Distribution.HALVES)
@@ -118,12 +116,8 @@ def compute(lanes: Lanes, op: Operation) -> None:
     """Apply the operation to the pieces of a lane."""
     held: list[Sequence[SSAValue]] = []
     for group in _piece_by_piece(lanes, op):
-        types = [
-            base.with_element(
-                group[0].type, lane_element(base.element_type(result.type))
-            )
-            for result in op.results
-        ]
+        elements = [lane_element(base.element_type(r.type)) for r in op.results]
+        types = [base.with_element(group[0].type, each) for each in elements]
         held.append(lanes.add(remade(op, group, types)).results)
     for result, pieces in zip(op.results, zip(*held)):
         lanes.hold(result, *pieces)
@@ -165,9 +159,7 @@ def _taken_apart(lanes: Lanes, value: SSAValue) -> SSAValue:
     pieces = lanes.pieces(value)
     owners = [piece.owner for piece in pieces]
     if all(isinstance(owner, vector.BroadcastOp) for owner in owners):
-        sources = {
-            owner.operands[0] for owner in owners if isinstance(owner, Operation)
-        }
+        sources = {o.operands[0] for o in owners if isinstance(o, Operation)}
         if len(sources) == 1:
             return sources.pop()
     numbers = [o.value for o in owners if isinstance(o, arith.ConstantOp)]
@@ -280,11 +272,8 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
     else:
         a = recast(lanes, left, builtin.i16)
         b = joined(lanes, [recast(lanes, piece, builtin.i32) for piece in right])
-    if op.acc is not None:
-        c = lanes.one(op.acc)
-    else:
-        (type_,) = lanes.layout(op.result).types
-        c = lanes.constant(0, type_)
+    (type_,) = lanes.layout(op.result).types
+    c = lanes.constant(0, type_) if op.acc is None else lanes.one(op.acc)
     made = simt.DpasOp(a, b, c, a_type=names[0], b_type=names[1])
     lanes.hold(op.result, lanes.insert(made))
 

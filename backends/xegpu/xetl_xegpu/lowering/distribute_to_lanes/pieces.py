@@ -116,28 +116,20 @@ def spliced(
     lanes: Lanes, parts: Sequence[SSAValue], start: int, new: Sequence[SSAValue]
 ) -> list[SSAValue]:
     """Return the pieces with the elements from ``start`` on replaced by ``new``."""
-    lengths = [length_of(piece) for piece in parts]
     count = sum(map(length_of, new))
     found: list[SSAValue] = []
-    for piece, length in zip(parts, lengths):
+    for piece in parts:
+        length = length_of(piece)
         if start <= 0 and length <= start + count:
             found.append(cut(lanes, new, -start, length))
-        elif start < length and start + count > 0:
-            found.append(_mixed(lanes, piece, start, new))
         else:
+            some = elements_of(lanes, new) if -count < start < length else []
+            for at, element in enumerate(some, start):
+                if 0 <= at < length:
+                    piece = lanes.insert(vector.InsertOp(element, piece, [at]))
             found.append(piece)
         start -= length
     return found
-
-
-def _mixed(
-    lanes: Lanes, piece: SSAValue, start: int, new: Sequence[SSAValue]
-) -> SSAValue:
-    """Return a piece with some elements replaced, those from ``start`` on."""
-    for at, element in enumerate(elements_of(lanes, new), start):
-        if 0 <= at < length_of(piece):
-            piece = lanes.insert(vector.InsertOp(element, piece, [at]))
-    return piece
 
 
 def recast(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
@@ -169,13 +161,11 @@ def _glued(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
     whole = IntegerType(bits * length_of(piece))
     found = lanes.constant(0, whole)
     for index, each in enumerate(elements_of(lanes, [piece])):
-        wide = lanes.insert(
-            arith.ExtuiOp(recast(lanes, each, IntegerType(bits)), whole)
-        )
+        number = recast(lanes, each, IntegerType(bits))
+        wide = lanes.insert(arith.ExtuiOp(number, whole))
         shift = lanes.constant(bits * index, whole)
-        found = lanes.insert(
-            arith.OriOp(found, lanes.insert(arith.ShliOp(wide, shift)))
-        )
+        placed = lanes.insert(arith.ShliOp(wide, shift))
+        found = lanes.insert(arith.OriOp(found, placed))
     return recast(lanes, found, element)
 
 

@@ -176,11 +176,14 @@ def grouped(lanes: Lanes, old: SSAValue, new: SSAValue, first: int) -> SSAValue:
     return chosen(lanes, is_upper, old, pair)
 
 
+_Pieces = Sequence[SSAValue] | None
+"""The pieces of the result of an operation. None: no lane can hold its part."""
+
 _BY_ROWS = (Distribution.SAME, Distribution.COLUMNS)
 """The distributions in which each element of a piece is a row."""
 
 
-def extract(lanes: Lanes, op: vector.ExtractOp) -> None:
+def extract(lanes: Lanes, op: vector.ExtractOp) -> _Pieces:
     """Extract a row, a block, or one element, which is broadcast to all lanes."""
     shape, position = shape_of(op.source.type), list(op.position)
     pieces, layout = lanes.pieces(op.source), lanes.layout(op.source)
@@ -190,75 +193,60 @@ def extract(lanes: Lanes, op: vector.ExtractOp) -> None:
         pieces = pieces[position[0] * each :][:each]
         position, shape = position[1:], shape[1:]
     if position and layout.spread not in _BY_ROWS:
-        raise lanes.refuse_value(op.result)
+        return None
     if len(shape) == 2 and position and isinstance(position[0], int):
         pieces = (cut(lanes, pieces, position[0], 1),)
         position, shape = position[1:], shape[1:]
     if position == [0] and shape == (1,):
         position = []
-    if len(position) == 1 and len(shape) == 1:
-        pieces, position = (_element(lanes, op, pieces, position[0]),), []
-    if position:
-        raise lanes.refuse_value(op.result)
-    lanes.hold(op.result, *pieces)
-
-
-def _element(
-    lanes: Lanes,
-    op: vector.ExtractOp,
-    pieces: tuple[SSAValue, ...],
-    index: int | SSAValue,
-) -> SSAValue:
+    if not position:
+        return pieces
+    if len(position) > 1 or len(shape) > 1:
+        return None
     if shape_of(op.source.type)[-1] == LANES:
-        return lane_of(lanes, pieces[0], index)
-    if not isinstance(index, int):
-        raise lanes.refuse_value(op.result)
-    return cut(lanes, pieces, index, 1)
+        return [lane_of(lanes, pieces[0], position[0])]
+    at = position[0]
+    return [cut(lanes, pieces, at, 1)] if isinstance(at, int) else None
 
 
-def insert(lanes: Lanes, op: vector.InsertOp) -> None:
+def insert(lanes: Lanes, op: vector.InsertOp) -> _Pieces:
     """Replace a row of the destination."""
     row, *rest = op.position
     dest = lanes.layout(op.dest)
     is_row = shape_of(op.dest.type)[1:] == shape_of(op.value.type)
     is_element = rest == [0] and dest.spread is Distribution.SAME
     if not isinstance(row, int) or not (is_row or is_element):
-        raise lanes.refuse_value(op.result)
+        return None
     if dest.spread not in _BY_ROWS:
-        raise lanes.refuse_value(op.result)
-    new = lanes.pieces(op.value)
-    lanes.hold(op.result, *spliced(lanes, lanes.pieces(op.dest), row, new))
+        return None
+    return spliced(lanes, lanes.pieces(op.dest), row, lanes.pieces(op.value))
 
 
-def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
+def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> _Pieces:
     """Extract whole rows, one column (broadcast), or half of the columns for tf32."""
     row, at, *_ = (*op.offsets, 0, 0)
     halves = lanes.halves.get(op.source)
     if halves is not None:
-        _half_loaded(lanes, op, replace(halves, first=halves.first + row), at)
-        return
+        return _half_loaded(lanes, op, replace(halves, first=halves.first + row), at)
     source, result = lanes.layout(op.source), lanes.layout(op.result)
     pieces = lanes.pieces(op.source)
     rows = shape_of(op.result.type)[0]
     if len(shape_of(op.source.type)) > 3:
-        raise lanes.refuse_value(op.result)
+        return None
     wide, narrow = shape_of(op.source.type)[1:], shape_of(op.result.type)[1:]
     if wide == narrow and (source.spread is Distribution.PACKED or len(wide) == 1):
         if source.spread is Distribution.HALVES:
             row //= 2  # two rows of 8 are one element of each lane
-        lanes.hold(op.result, *recut(lanes, pieces, result.lengths, row))
-        return
+        return recut(lanes, pieces, result.lengths, row)
     if source.spread is not Distribution.COLUMNS or len(wide) != 1:
-        raise lanes.refuse_value(op.result)
+        return None
     taken = recut(lanes, pieces, source.lengths)
     if narrow == (1,):
         kept = recut(lanes, taken, result.lengths, row)
-        lanes.hold(op.result, *[lane_of(lanes, piece, at) for piece in kept])
-    elif result.spread is Distribution.HALVES:
-        elements = elements_of(lanes, taken)[row : row + rows]
-        lanes.hold(op.result, halved(lanes, elements, at))
-    else:
-        raise lanes.refuse_value(op.result)
+        return [lane_of(lanes, piece, at) for piece in kept]
+    if result.spread is not Distribution.HALVES:
+        return None
+    return [halved(lanes, elements_of(lanes, taken)[row : row + rows], at)]
 
 
 def is_read_in_halves(value: SSAValue) -> bool:
@@ -276,67 +264,58 @@ def is_read_in_halves(value: SSAValue) -> bool:
 
 def _half_loaded(
     lanes: Lanes, op: vector.ExtractStridedSliceOp, halves: Halves, at: int
-) -> None:
+) -> Sequence[SSAValue]:
     """Extract rows, or a half of 8 rows, of a matrix that was loaded in halves."""
     if shape_of(op.result.type) != (PIECE, _HALF):
         lanes.halves[op.result] = halves
-        return
+        return ()
     # Two rows of 8 are one element of each lane.
     start = (halves.first + (halves.rows if at else 0)) // 2
-    lanes.hold(op.result, cut(lanes, halves.pieces, start, PIECE // 2))
+    return [cut(lanes, halves.pieces, start, PIECE // 2)]
 
 
-def insert_slice(lanes: Lanes, op: vector.InsertStridedSliceOp) -> None:
+def insert_slice(lanes: Lanes, op: vector.InsertStridedSliceOp) -> _Pieces:
     """Insert whole rows, or half of the columns of A of bytes."""
     dest, source = lanes.layout(op.dest), lanes.layout(op.value)
     row, at = (*op.offsets, 0)[:2]
     old, new = lanes.pieces(op.dest), lanes.pieces(op.value)
     if shape_of(op.dest.type)[1:] == shape_of(op.value.type)[1:]:
-        lanes.hold(op.result, *spliced(lanes, old, row, new))
-        return
-    is_half = (
-        dest.spread is Distribution.GROUPS and source.spread is Distribution.COLUMNS
-    )
+        return spliced(lanes, old, row, new)
+    spreads = (dest.spread, source.spread)
+    is_half = spreads == (Distribution.GROUPS, Distribution.COLUMNS)
     if not is_half or [*map(length_of, old)] != [*map(length_of, new)]:
-        raise lanes.refuse_value(op.result)
-    pairs = [grouped(lanes, o, n, at) for o, n in zip(old, new)]
-    lanes.hold(op.result, *pairs)
+        return None
+    return [grouped(lanes, o, n, at) for o, n in zip(old, new)]
 
 
-def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> None:
+def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> _Pieces:
     """Lower a broadcast, without cost: rows repeat in a lane; lanes share a column."""
     source, result = lanes.layout(op.source), lanes.layout(op.result)
     if result.spread not in _BY_ROWS or source.spread not in _BY_ROWS:
-        raise lanes.refuse_value(op.result)
+        return None
     pieces = lanes.pieces(op.source)
     if source.lengths == (1,):
-        (one,) = pieces
-        lanes.hold(op.result, *[filled(lanes, one, n) for n in result.lengths])
-    elif source.lengths == result.lengths:
-        lanes.hold(op.result, *pieces)
-    else:
-        raise lanes.refuse_value(op.result)
+        return [filled(lanes, pieces[0], length) for length in result.lengths]
+    return pieces if source.lengths == result.lengths else None
 
 
-def shape_cast(lanes: Lanes, op: vector.ShapeCastOp | vector.TransposeOp) -> None:
+def shape_cast(lanes: Lanes, op: vector.ShapeCastOp | vector.TransposeOp) -> _Pieces:
     """Lower a shape cast; it costs nothing if every element stays in its lane."""
     source, result = lanes.layout(op.source), lanes.layout(op.result)
     pieces = lanes.pieces(op.source)
     shapes = (shape_of(op.source.type), shape_of(op.result.type))
     if source.spread is Distribution.COLUMNS and result.spread is Distribution.SAME:
         if source.lengths != (1,):
-            raise lanes.refuse_value(op.result)
+            return None
         everything = [lane_of(lanes, pieces[0], lane) for lane in range(LANES)]
-        lanes.hold(op.result, *recut(lanes, everything, result.lengths))
-    elif source.spread is Distribution.SAME and result.spread is Distribution.COLUMNS:
+        return recut(lanes, everything, result.lengths)
+    if source.spread is Distribution.SAME and result.spread is Distribution.COLUMNS:
         if result.lengths != (1,):
-            raise lanes.refuse_value(op.result)
-        elements = elements_of(lanes, pieces)
-        lanes.hold(op.result, lanes_in_turn(lanes, elements))
-    elif _stays_in_its_lane(*shapes) and source.element == result.element:
-        lanes.hold(op.result, *recut(lanes, pieces, result.lengths))
-    else:
-        raise lanes.refuse_value(op.result)
+            return None
+        return [lanes_in_turn(lanes, elements_of(lanes, pieces))]
+    if _stays_in_its_lane(*shapes) and source.element == result.element:
+        return recut(lanes, pieces, result.lengths)
+    return None
 
 
 def _stays_in_its_lane(source: tuple[int, ...], result: tuple[int, ...]) -> bool:
@@ -346,73 +325,62 @@ def _stays_in_its_lane(source: tuple[int, ...], result: tuple[int, ...]) -> bool
         left[-1:] == right[-1:] == [LANES] and prod(left) == prod(right)
     ):
         return True
-    by_length = sorted((left, right), key=len)
-    short, long = by_length
+    short, long = sorted((left, right), key=len)
     grouped_columns = len(long) == 3 and long[1] == LANES
     return grouped_columns and short == [long[0], long[1] * long[2]]
 
 
-def from_elements(lanes: Lanes, op: vector.FromElementsOp) -> None:
+def from_elements(lanes: Lanes, op: vector.FromElementsOp) -> _Pieces:
     """Give lane l the l-th element, or every lane all elements."""
     layout = lanes.layout(op.result)
     elements = [lanes.one(element) for element in op.elements]
     if layout.spread is Distribution.COLUMNS and layout.lengths == (1,):
-        lanes.hold(op.result, lanes_in_turn(lanes, elements))
-    elif layout.spread is Distribution.SAME:
-        lanes.hold(op.result, *recut(lanes, elements, layout.lengths))
-    else:
-        raise lanes.refuse_value(op.result)
+        return [lanes_in_turn(lanes, elements)]
+    is_same = layout.spread is Distribution.SAME
+    return recut(lanes, elements, layout.lengths) if is_same else None
 
 
-def shuffle(lanes: Lanes, op: vector.ShuffleOp) -> None:
+def shuffle(lanes: Lanes, op: vector.ShuffleOp) -> _Pieces:
     """Select for each lane one element of two values of 16."""
     spread = {lanes.layout(value).spread for value in op.operands}
     if spread != {Distribution.COLUMNS} or shape_of(op.result.type) != (LANES,):
-        raise lanes.refuse_value(op.result)
+        return None
     left, right = (lanes.one(value) for value in op.operands)
-    lanes.hold(op.result, spread_over_lanes(lanes, left, right, ints_of(op.mask)))
+    return [spread_over_lanes(lanes, left, right, ints_of(op.mask))]
 
 
-def bitcast(lanes: Lanes, op: vector.BitcastOp) -> None:
+def bitcast(lanes: Lanes, op: vector.BitcastOp) -> _Pieces:
     """Lower a bitcast whose bits all stay in their lanes."""
     source, result = lanes.layout(op.source), lanes.layout(op.result)
-    if source.lengths != result.lengths or Distribution.SAME in (
-        source.spread,
-        result.spread,
-    ):
-        raise lanes.refuse_value(op.result)
-    pieces = lanes.pieces(op.source)
-    lanes.hold(op.result, *[recast(lanes, p, result.element) for p in pieces])
+    is_same = Distribution.SAME in (source.spread, result.spread)
+    if is_same or source.lengths != result.lengths:
+        return None
+    return [recast(lanes, p, result.element) for p in lanes.pieces(op.source)]
 
 
-def step(lanes: Lanes, op: vector.StepOp) -> None:
+def step(lanes: Lanes, op: vector.StepOp) -> _Pieces:
     """Return the number of the lane; a short vector is in every lane as a whole."""
     layout = lanes.layout(op.result)
     if layout.spread is Distribution.COLUMNS:
-        lanes.hold(op.result, lanes.lane_index)
-        return
+        return [lanes.lane_index]
     numbers = [lanes.constant(i, IndexType()) for i in range(sum(layout.lengths))]
-    lanes.hold(op.result, *recut(lanes, numbers, layout.lengths))
+    return recut(lanes, numbers, layout.lengths)
 
 
-def transpose(lanes: Lanes, op: vector.TransposeOp) -> None:
+def transpose(lanes: Lanes, op: vector.TransposeOp) -> _Pieces:
     """Transpose 16x16 across lanes; pairs of rows, one row or column within a lane."""
-    shape = shape_of(op.source.type)
-    layout = lanes.layout(op.source)
+    shape, source = shape_of(op.source.type), lanes.layout(op.source).spread
     if op.dims == tuple(range(len(shape))):
-        lanes.hold(op.result, *lanes.pieces(op.source))
-    elif shape == (LANES, LANES) and layout.spread is Distribution.COLUMNS:
-        lanes.hold(op.result, *transposed(lanes, lanes.pieces(op.source)))
-    elif op.dims == (0, 2, 1) and layout.spread is Distribution.PACKED:
+        return lanes.pieces(op.source)
+    if shape == (LANES, LANES) and source is Distribution.COLUMNS:
+        return transposed(lanes, lanes.pieces(op.source))
+    if op.dims == (0, 2, 1) and source is Distribution.PACKED:
         result = lanes.layout(op.result)
         items = [recast(lanes, p, result.element) for p in lanes.pieces(op.source)]
-        lanes.hold(op.result, *recut(lanes, items, result.lengths))
-    elif op.dims == (2, 0, 1) and layout.spread is Distribution.PACKED:
+        return recut(lanes, items, result.lengths)
+    if op.dims == (2, 0, 1) and source is Distribution.PACKED:
         result = lanes.layout(op.result)
         items = [recast(lanes, p, i16) for p in lanes.pieces(op.source)]
         parts = [every_other(lanes, each, first) for first in (0, 1) for each in items]
-        lanes.hold(op.result, *[recast(lanes, p, result.element) for p in parts])
-    elif len(shape) == 2 and 1 in shape:
-        shape_cast(lanes, op)
-    else:
-        raise lanes.refuse_value(op.result)
+        return [recast(lanes, p, result.element) for p in parts]
+    return shape_cast(lanes, op) if len(shape) == 2 and 1 in shape else None

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.devices import Device
-from xetl.dialects.base import Index, is_number, is_vector
+from xetl.dialects.base import Index, is_number, is_vector, operations_in
 from xetl.dialects.kernel_attributes import LANES
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
@@ -28,8 +28,6 @@ from xetl_xegpu import simt
 from xetl_xegpu.dialect import DpasOp
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import cut_rows
-
-_PRODUCTS = (DpasOp, vector.ContractOp)
 
 
 class Distribution(Enum):
@@ -85,16 +83,13 @@ def pieces(rows: int) -> tuple[int, ...]:
 def lane_layout(type_: Attribute) -> LaneLayout | None:
     """Return the part that a lane holds, by type. None: it has no distribution."""
     if not is_vector(type_):
-        return (
-            LaneLayout(Distribution.SAME, lane_element(type_), (1,))
-            if is_number(type_)
-            else None
-        )
+        alone = LaneLayout(Distribution.SAME, lane_element(type_), (1,))
+        return alone if is_number(type_) else None
     element, shape = lane_element(type_.element_type), type_.get_shape()
     match shape:
+        case (16,):
+            return LaneLayout(Distribution.COLUMNS, element, (1,))
         case (length,):
-            if length == LANES:
-                return LaneLayout(Distribution.COLUMNS, element, (1,))
             return LaneLayout(Distribution.SAME, element, pieces(length))
         case (rows, 1):
             return LaneLayout(Distribution.SAME, element, pieces(rows))
@@ -117,9 +112,8 @@ def _in_groups(element: Attribute, shape: tuple[int, ...]) -> LaneLayout | None:
         case (count, rows, 16, factor) if factor * bits == 32:
             return LaneLayout(Distribution.PACKED, i32, pieces(rows) * count)
         case (count, rows, 16):
-            return LaneLayout(
-                Distribution.COLUMNS, lane_element(element), pieces(rows) * count
-            )
+            item = lane_element(element)
+            return LaneLayout(Distribution.COLUMNS, item, pieces(rows) * count)
         case _:
             return None
 
@@ -187,8 +181,6 @@ class Lanes(Builder):
     Args:
         entry: the first block of the new function.
         source: the old function, which errors name.
-        subgroups: the number of subgroups of a workgroup.
-        device: the device to compile for.
         lower: lowers the operations of a block at the insertion point.
     """
 
@@ -216,7 +208,7 @@ class Lanes(Builder):
         """For each block descriptor, its surface with a block that begins at x, y."""
         self.moves_by_lanes = NO_BLOCKS in source.attributes
         """Whether lanes move blocks element by element."""
-        self.multiplies = any(isinstance(op, _PRODUCTS) for op in source.walk())
+        self.multiplies = bool(operations_in(source, DpasOp, vector.ContractOp))
         """Whether there are products of matrices, which need most of the registers."""
         self.halves: dict[SSAValue, Halves] = {}
         """Values that were loaded in the layout of A of tf32."""
