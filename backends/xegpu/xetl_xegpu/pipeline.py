@@ -115,8 +115,8 @@ def build(module: ModuleOp, target: str) -> Artifact:
     is_first, is_rest = target.endswith(FIRST), target.endswith(REST)
     target = find_device(target).name
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
-    moved = kernels[0].attributes.get(record_arguments.BLOCK_ARGUMENTS)
-    is_part = is_first and len(kernels) == 1 and bool(ints_of(moved))
+    moved = record_arguments.moved_arguments(kernels[0])
+    is_part = is_first and len(kernels) == 1 and bool(moved)
     is_folded = record_arguments.FOLDED in kernels[0].attributes
     parts = [target + part for part in ([REST, OTHER] if is_folded else [OTHER])]
     step = WIDTH_STEP if is_rest else LEAST_WIDTH
@@ -128,18 +128,17 @@ def build(module: ModuleOp, target: str) -> Artifact:
     grf = planned_registers(kernels, target)
     explain_plan(kernels)
     work = _planned_walk(kernels, target)
-    programs = [emission.emit(_alone(each), target) for each in kernels]
+    for each in kernels:
+        each.detach()
+    programs = [emission.emit(ModuleOp([each]), target) for each in kernels]
+    pairs = zip(kernels, programs)
     meta = {
         "stored": list(ints_of(module.attributes[record_arguments.STORED])),
         "target": target,
-        "kernels": [
-            _described(*each, arguments, step) for each in zip(kernels, programs)
-        ],
+        "kernels": [_described(*pair, arguments, step) for pair in pairs],
         "arguments": arguments,
         "code_bytes": sum(len(each.spirv) for each in programs),
-        "slm_bytes": max(
-            each.slm_bytes.value.data + own_bytes(each) for each in kernels
-        ),
+        "slm_bytes": max(k.slm_bytes.value.data + own_bytes(k) for k in kernels),
         "grf": grf,
         "needs": needs,
         "work": work,
@@ -150,11 +149,6 @@ def build(module: ModuleOp, target: str) -> Artifact:
         full = "arrays of 4096 in each dimension, more programs than run at once"
         remark(kernels[0], "roofline", f"{each}; {full}")
     return artifact
-
-
-def _alone(kernel: FuncOp) -> ModuleOp:
-    kernel.detach()
-    return ModuleOp([kernel])
 
 
 def text(module: ModuleOp, target: str, stage: str) -> str:
@@ -179,8 +173,8 @@ def _planned_walk(kernels: Sequence[FuncOp], target: str) -> Work:
     if not device.cards:
         return {}
     kernel, work = kernels[0], work_of(kernels[0], device)
-    moves_blocks = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
-    may_walk = moves_blocks and not operations_in(kernel, vector.ShuffleOp)
+    moved = record_arguments.moved_arguments(kernel)
+    may_walk = moved and not operations_in(kernel, vector.ShuffleOp)
     walk = choose_walk(work, device) if may_walk else 0
     if walk:
         kernel.attributes[WALK] = IntegerAttr(walk, 64)
@@ -210,7 +204,7 @@ def _described(
     folded: int,
 ) -> dict[str, Any]:
     """Return what `xetl_xegpu.launch.facts.KernelFacts` reads of a kernel."""
-    moved = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
+    moved = record_arguments.moved_arguments(kernel)
     free = ints_of(kernel.attributes.get(record_arguments.ANY_BASE))
     steps = dict(zip(free[::2], free[1::2]))
     sliced = ints_of(kernel.attributes.get(record_arguments.SLICED_ARGUMENTS))
@@ -230,12 +224,12 @@ def _described(
     }
 
 
-_MESSAGES: dict[type, str] = {
-    simt.DpasOp: "dpas",
-    simt.BlockLoadOp: "block loads",
-    simt.BlockStoreOp: "block stores",
-    simt.BlockPrefetchOp: "block prefetches",
-}
+_MESSAGES = (
+    (simt.DpasOp, "dpas"),
+    (simt.BlockLoadOp, "block loads"),
+    (simt.BlockStoreOp, "block stores"),
+    (simt.BlockPrefetchOp, "block prefetches"),
+)
 
 
 def explain_plan(kernels: Sequence[simt.FuncOp]) -> None:
@@ -252,17 +246,15 @@ def explain_plan(kernels: Sequence[simt.FuncOp]) -> None:
     counted = f"{subgroups} subgroup{'s' if subgroups > 1 else ''}"
     remark(kernel, "workgroup", f"a program is {counted} of 16 lanes{shared}")
     counts = Counter(type(op) for op in kernel.walk())
-    found = [
-        f"{counts[kind]} {name}" for kind, name in _MESSAGES.items() if counts[kind]
-    ]
-    moved = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
-    if not moved:
-        found.append("no block of an array; lanes move elements")
-    text = f"the code of a subgroup has {', '.join(found)}"
+    found = [f"{counts[kind]} {name}" for kind, name in _MESSAGES if counts[kind]]
+    moved, more = record_arguments.moved_arguments(kernel), ""
     if moved:
-        names = ", ".join(map(str, moved))
-        text += (
-            f"; a launch whose arguments {names} do not fit block messages takes a "
-            "second kernel, in which lanes move elements (XETL_LOG=1 says when)"
+        more = (
+            f"; a launch whose arguments {', '.join(map(str, moved))} do not fit block "
+            "messages takes a second kernel, in which lanes move elements (XETL_LOG=1 "
+            "says when)"
         )
+    else:
+        found.append("no block of an array; lanes move elements")
+    text = f"the code of a subgroup has {', '.join(found)}{more}"
     remark(kernel, "messages", text)

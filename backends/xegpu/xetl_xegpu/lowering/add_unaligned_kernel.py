@@ -38,12 +38,8 @@ class AddUnalignedKernelPass(Pass):
 
     def rewrite(self, op: ModuleOp) -> None:
         for kernel in operations_in(op, gpu.FuncOp):
-            marked = NO_BLOCKS in kernel.attributes
-            if (
-                kernel.is_kernel
-                and not marked
-                and any(map(_may_be_block, kernel.walk()))
-            ):
+            is_plain = kernel.is_kernel and NO_BLOCKS not in kernel.attributes
+            if is_plain and any(map(_may_be_block, kernel.walk())):
                 _add_twin(kernel)
                 if self.is_alone:
                     Rewriter.erase_op(kernel)

@@ -20,20 +20,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
+from xdsl.dialects.builtin import IndexType, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import dominates
 from xetl.analysis.memory import is_dead
-from xetl.dialects.base import around, constant_index, ints_of, operations_in
+from xetl.dialects.base import around, constant_index, dense_i64, operations_in
 from xetl.dialects.upstream import arith, scf
 from xetl.ir.builder import Builder, Pass
 from xetl.worklist import Worklist
 from xetl_xegpu import simt
 from xetl_xegpu.limits import BASE_ALIGNMENT, WIDTH_STEP
 from xetl_xegpu.lowering import record_arguments
-from xetl_xegpu.lowering.record_arguments import kernel_ranges
 from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
 
 _MOST_IN_LOOPS = 56
@@ -57,7 +56,7 @@ def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
     passed = record_arguments.passed_arguments(module, kernel.body.block.args)
     every = enumerate(passed)
     addresses = {value: n for n, (kind, value, *_) in every if kind == "array"}
-    ranges = kernel_ranges(module, kernel)
+    ranges = record_arguments.kernel_ranges(module, kernel)
     found: dict[int, list[BlockOp]] = {}
     starts_left: set[int] = set()
     blocks = [b for b in operations_in(kernel, BlockOp) if b.by_lanes is None]
@@ -72,7 +71,7 @@ def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
         columns = ranges.of(SSAValue.get(block.x))
         if columns is None or columns.low < 0:
             starts_left.add(argument)
-    moved = set(ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS)))
+    moved = set(record_arguments.moved_arguments(kernel))
     shift, steps = _Shift(), list[int]()
     for argument in sorted((found.keys() & moved) - starts_left):
         for block in found[argument]:
@@ -80,7 +79,7 @@ def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
         widest = max(block.shape.bits // 8 for block in found[argument])
         steps += [argument, max(WIDTH_STEP, widest)]
     shift.erase_dead()
-    kernel.attributes[record_arguments.ANY_BASE] = DenseArrayBase.from_list(i64, steps)
+    kernel.attributes[record_arguments.ANY_BASE] = dense_i64(steps)
 
 
 def _argument_of(base: SSAValue, addresses: dict[SSAValue, int]) -> int | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IndexType, ModuleOp, i64
 from xdsl.ir import SSAValue
 
-from xetl.analysis.ranges import Ranges
 from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder, Pass
@@ -40,13 +39,9 @@ class ClampBlockOffsetsPass(Pass):
             blocks = operations_in(kernel, BlockOp)
             for block in [each for each in blocks if each.by_lanes is None]:
                 for name, place in (("x", block.x), ("y", block.y)):
-                    if not _fits(ranges, place):
+                    found = ranges.of(place)
+                    if found is None or found.low < -_FITS or found.high > _FITS:
                         block.move(**{name: _clamped(place, clamped)})
-
-
-def _fits(ranges: Ranges, place: SSAValue) -> bool:
-    found = ranges.of(place)
-    return found is not None and found.low >= -_FITS and found.high <= _FITS
 
 
 def _clamped(place: SSAValue, clamped: dict[SSAValue, SSAValue]) -> SSAValue:
@@ -66,9 +61,9 @@ def _clamped(place: SSAValue, clamped: dict[SSAValue, SSAValue]) -> SSAValue:
         low = b.insert(arith.MaxsiOp(number, least))
         clamped[root] = b.insert(arith.MinsiOp(low, most))
     if place not in clamped:
-        b = Builder.after(place)
         clamped[place] = clamped[root]
         if distance:
+            b = Builder.after(place)
             summand = b.constant(distance, i64)
             clamped[place] = b.insert(arith.AddiOp(clamped[root], summand))
     return clamped[place]

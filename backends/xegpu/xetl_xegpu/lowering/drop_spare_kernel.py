@@ -24,12 +24,12 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
 from xetl.devices import find_device
-from xetl.dialects.base import ints_of, operations_in
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import gpu
 from xetl.ir.builder import Pass
 from xetl.transforms.choose_inner_blocks import DEVICE
 from xetl_xegpu.limits import UNALIGNED
-from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
+from xetl_xegpu.lowering.record_arguments import moved_arguments
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class DropSpareKernelPass(Pass):
         )
         for name, kernel in named.items():
             twin = named.get(name + UNALIGNED)
-            moves_blocks = bool(ints_of(kernel.attributes.get(BLOCK_ARGUMENTS)))
+            moves_blocks = bool(moved_arguments(kernel))
             if twin is None or (moves_blocks and not self.keeps_one):
                 continue
             Rewriter.erase_op(kernel if is_emulated and not moves_blocks else twin)

@@ -62,9 +62,6 @@ def _order(block: Block) -> None:
 
 def _packs_by_lanes(op: Operation) -> bool:
     """Whether lanes store a block of elements below 32 bits, which are packed."""
-    if not isinstance(op, simt.BlockStoreOp) or op.by_lanes is None:
+    if not isinstance(op, simt.BlockStoreOp):
         return False
-    return op.shape.bits < _WORD
-
-
-_WORD = 32
+    return op.by_lanes is not None and op.shape.bits < 32

@@ -20,7 +20,7 @@ After:  the same, in a module with ``xegpu.stored = array<i64>`` and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import cast
 
@@ -32,7 +32,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.analysis.memory import stored_arguments
 from xetl.analysis.ranges import Range, Ranges
 from xetl.dialects import xetile
-from xetl.dialects.base import ints_of, is_memref, operations_in
+from xetl.dialects.base import dense_i64, ints_of, is_memref, operations_in
 from xetl.dialects.memref_layout import has_static_layout, memory_space_of, strides_of
 from xetl.dialects.upstream import gpu, memref
 from xetl.dialects.upstream.elementwise import bit_width
@@ -61,7 +61,7 @@ class RecordArgumentsPass(Pass):
         for kernel in operations_in(op, gpu.FuncOp):
             _open_strides(kernel)
             types = kernel.function_type.inputs.data
-            op.attributes[STORED] = _dense(stored_arguments(kernel))
+            op.attributes[STORED] = dense_i64(stored_arguments(kernel))
             op.attributes[ARGUMENTS] = builtin.ArrayAttr(map(_described, types))
             return
 
@@ -84,9 +84,8 @@ def _open_strides(kernel: gpu.FuncOp) -> None:
         Rewriter.insert_op(metadata, InsertPoint.at_start(block))
         found = [n if each else 1 for each, n in zip(is_open, metadata.strides)]
         for op in cast("list[xetile.InitTileOp]", uses):
-            tile = xetile.InitTileOp(
-                array, op.mixed_offsets, op.result.type, shape, found
-            )
+            where = array, op.mixed_offsets
+            tile = xetile.InitTileOp(*where, op.result.type, shape, found)
             tile.attributes.update(op.attributes)
             tile.location = op.location
             Rewriter.replace_op(op, tile)
@@ -137,12 +136,15 @@ def passed_arguments(
         yield kind, value, extents, matrix
 
 
+def moved_arguments(kernel: Operation) -> tuple[int, ...]:
+    """Return the indices of the arrays that block messages of a kernel move."""
+    return ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+
+
 def _described(type_: Attribute) -> Attribute:
     if is_memref(type_):
-        shape, strides = type_.get_shape(), strides_of(type_) or []
-        open_sizes = [
-            dim for dim, size in enumerate(shape) if size == builtin.DYNAMIC_INDEX
-        ]
+        strides, gap = strides_of(type_) or [], builtin.DYNAMIC_INDEX
+        open_sizes = [dim for dim, n in enumerate(type_.get_shape()) if n == gap]
         open_strides: list[int] = []
         if isinstance(type_.layout, builtin.StridedLayoutAttr):
             open_strides = [dim for dim, step in enumerate(strides) if step is None]
@@ -165,7 +167,7 @@ def _entry(
     strides: Sequence[int] = (),
     matrix: Sequence[int] = (),
 ) -> Attribute:
-    dimensions = map(_dense, (sizes, strides, matrix))
+    dimensions = map(dense_i64, (sizes, strides, matrix))
     return builtin.ArrayAttr([builtin.StringAttr(kind), *dimensions])
 
 
@@ -173,10 +175,6 @@ def _read(kind: Attribute, *rest: Attribute) -> Described:
     assert isinstance(kind, builtin.StringAttr)
     sizes, strides, matrix = (list(ints_of(each)) for each in rest)
     return kind.data, sizes, strides, matrix
-
-
-def _dense(numbers: Iterable[int]) -> Attribute:
-    return builtin.DenseArrayBase.from_list(builtin.i64, list(numbers))
 
 
 _EXTENT = Range(1, LIMIT - 1)
@@ -189,7 +187,7 @@ def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
     """Return ranges in ``kernel``. Launches check the matrices of block messages."""
     subgroups = prod(kernel.lanes) // simt.SUBGROUP_SIZE
     ranges = Ranges(subgroups)
-    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    moved = moved_arguments(kernel)
     for op in kernel.walk():
         if isinstance(op, simt.SubgroupIdOp):
             ranges.say(op.result, Range(0, subgroups - 1))

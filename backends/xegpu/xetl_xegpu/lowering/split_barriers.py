@@ -41,6 +41,7 @@ ENOUGH = 8
 """The fewest products between the halves."""
 
 _WHOLE_ONLY = (simt.NamedBarrierOp, simt.AssertOp)
+_HALVES = (simt.BarrierArriveOp, simt.BarrierWaitOp)
 
 
 class SplitBarriersPass(Pass):
@@ -52,7 +53,7 @@ class SplitBarriersPass(Pass):
                     Rewriter.erase_op(arrival)
                 for wait in operations_in(kernel, simt.BarrierWaitOp):
                     Rewriter.replace_op(wait, simt.BarrierOp(location=wait.location))
-            if not _has(kernel, _WHOLE_ONLY):
+            if not operations_in(kernel, *_WHOLE_ONLY):
                 for barrier in operations_in(kernel, simt.BarrierOp):
                     _split(barrier)
 
@@ -69,10 +70,9 @@ def _split(op: simt.BarrierOp) -> None:
     first = before[-1] if before else op
     last = after[-1] if after else op
     arrive = simt.BarrierArriveOp(location=op.location)
+    wait = simt.BarrierWaitOp(location=op.location)
     Rewriter.insert_op(arrive, InsertPoint.before(first))
-    Rewriter.insert_op(
-        simt.BarrierWaitOp(location=op.location), InsertPoint.after(last)
-    )
+    Rewriter.insert_op(wait, InsertPoint.after(last))
     Rewriter.erase_op(op)
 
 
@@ -90,30 +90,22 @@ def _may_cross(op: Operation) -> bool:
     return isinstance(op, simt.BlockPrefetchOp) or is_side_effect_free(op)
 
 
-def _has(kernel: simt.FuncOp, kinds: tuple[type[Operation], ...]) -> bool:
-    return any(isinstance(each, kinds) for each in kernel.walk())
-
-
 def _halves_are_apart(kernel: simt.FuncOp) -> bool:
     """Whether no subgroup arrives at a second barrier before it waits at the first."""
-    if _has(kernel, _WHOLE_ONLY):
+    if operations_in(kernel, *_WHOLE_ONLY):
         return False
-    blocks = {each.parent_block() for each in kernel.walk() if _is_half(each)}
+    blocks = {half.parent_block() for half in operations_in(kernel, *_HALVES)}
     return all(block is not None and _alternate(block) for block in blocks)
-
-
-def _is_half(op: Operation) -> bool:
-    return isinstance(op, simt.BarrierArriveOp | simt.BarrierWaitOp)
 
 
 def _alternate(block: Block) -> bool:
     """Whether arrivals and waits of a block alternate, with no half nested between."""
     arrived = False
     for op in block.ops:
-        if _is_half(op):
+        if isinstance(op, _HALVES):
             if arrived == isinstance(op, simt.BarrierArriveOp):
                 return False
             arrived = not arrived
-        elif arrived and any(_is_half(each) for each in op.walk()):
+        elif arrived and operations_in(op, *_HALVES):
             return False
     return not arrived

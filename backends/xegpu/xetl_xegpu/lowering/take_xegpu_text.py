@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from xetl.devices import Device, find_device
-from xetl.dialects.base import operations_in
+from xetl.dialects.base import dense_i64, operations_in
 from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.upstream import gpu
 from xetl.ir.builder import Pass
@@ -53,7 +53,7 @@ class TakeXegpuTextPass(Pass):
             _check(kernel, find_device(self.device))
             x, y, z = subgroups_along_axes(kernel)
             set_launch_facts(kernel, x * y * z * SUBGROUP_SIZE, SUBGROUP_SIZE)
-            kernel.attributes[BLOCK_ARGUMENTS] = DenseArrayBase.from_list(i64, [])
+            kernel.attributes[BLOCK_ARGUMENTS] = dense_i64([])
 
 
 def _check(kernel: gpu.FuncOp, device: Device) -> None:

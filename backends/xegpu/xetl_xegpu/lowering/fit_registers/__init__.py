@@ -130,14 +130,11 @@ _WINDOW = 64
 """The most anchors that are examined to find the next one."""
 
 _A, _B = 0, 1
+_LOADS = (simt.BlockLoadOp, simt.LoadOp)
 
 
 def lines(graph: Graph, registers: Registers, budget: int) -> Iterator[Line]:
-    """Yield some lines, those nearest to the present order first.
-
-    Args:
-        budget: bytes of a lane.
-    """
+    """Yield some lines, nearest to the present order first; ``budget`` is in bytes."""
     yield line_of(graph, registers, range(len(graph.ops)))
     yield line_of(graph, registers, graph.anchors)
     for side in (_B, _A):
@@ -167,19 +164,13 @@ def _by_loads(graph: Graph, side: int) -> list[int]:
 
 
 def _grouped(graph: Graph, nest: list[int], side: int) -> list[int]:
-    first: dict[int, int] = {}
-    keys = {
-        number: first.setdefault(_load_behind(graph, number, side), len(first))
-        for number in nest
-    }
+    first, keys = dict[int, int](), dict[int, int]()
+    for number in nest:
+        behind = graph.behind(graph.ops[number].operands[side])
+        # The first load that the operand depends on; -1: none in this block.
+        load = min((n for n in behind if isinstance(graph.ops[n], _LOADS)), default=-1)
+        keys[number] = first.setdefault(load, len(first))
     return sorted(nest, key=keys.__getitem__)
-
-
-def _load_behind(graph: Graph, product: int, side: int) -> int:
-    """Return the first load that an operand depends on; -1: none in this block."""
-    behind = graph.behind(graph.ops[product].operands[side])
-    loads = (simt.BlockLoadOp, simt.LoadOp)
-    return min((n for n in behind if isinstance(graph.ops[n], loads)), default=-1)
 
 
 def _within(graph: Graph, registers: Registers, budget: int) -> Line:
@@ -294,11 +285,7 @@ _LEAST_ROWS = 8
 
 
 def halve_loads(block: Block, most: int) -> bool:
-    """Split the loads of a block that have more than ``most`` bytes of a lane.
-
-    Returns:
-        Whether there were such loads.
-    """
+    """Split loads of more than ``most`` bytes of a lane. Return whether there are."""
     large = [
         op
         for op in block.ops

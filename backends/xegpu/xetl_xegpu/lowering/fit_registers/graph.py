@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
+from xetl.analysis.axes import defined_by
 from xetl.analysis.liveness import Liveness
 from xetl.analysis.memory import is_pure
 from xetl.devices import Device
@@ -69,10 +70,7 @@ def values_of_lanes(kernel: simt.FuncOp) -> set[SSAValue]:
         if isinstance(op, arith.ConstantOp):
             continue
         varies = isinstance(op, _OF_A_LANE) or not found.isdisjoint(op.operands)
-        results = [
-            *op.results,
-            *(a for r in op.regions for b in r.blocks for a in b.args),
-        ]
+        results = defined_by(op)
         if varies:
             found.update(results)
         elif not isinstance(op, vector.BroadcastOp):
@@ -107,11 +105,7 @@ def behind_needs(
 
 
 class Registers:
-    """The registers of a kernel's values; sizes are bytes of a lane.
-
-    Args:
-        kernel: at stage ``lanes``.
-    """
+    """The registers of a kernel's values; sizes are bytes of a lane."""
 
     def __init__(self, kernel: simt.FuncOp) -> None:
         self._of_lanes = values_of_lanes(kernel)
