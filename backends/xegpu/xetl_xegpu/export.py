@@ -127,18 +127,16 @@ def _kernel(
     how = _BLOCKS if names else ""
     if any(each.folded for each in kernel.surfaces):
         how = _FOLDED
+    if sliced:
+        which, step = ", ".join(sorted(set(sliced))), limits.BASE_ALIGNMENT
+        how += f"; rows of {which} are in steps of {step} bytes"
     return {
         "function": kernel.name,
         "file_ends_in": ending,
         "work_group": list(kernel.lanes),
         "moves_by_blocks": sorted(set(names)),
-        "which_must": how + _of_slices(sliced),
+        "which_must": how,
     }
-
-
-def _of_slices(names: list[str]) -> str:
-    which, step = ", ".join(sorted(set(names))), limits.BASE_ALIGNMENT
-    return f"; rows of {which} are in steps of {step} bytes" if names else ""
 
 
 _BLOCKS = (

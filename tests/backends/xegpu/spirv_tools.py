@@ -35,11 +35,11 @@ def with_one_hint_each(module: bytes) -> bytes:
 
 
 def find_spirv_tool(name: str) -> Path | None:
-    """``spirv-val`` or ``spirv-as``: beside the compiler, set up, of PATH, or None."""
+    """``spirv-val`` or ``spirv-as``: beside the compiler, of PATH, set up, or None."""
     compiler = ocloc.find_ocloc()
     if compiler is not None and os.access(compiler.parent / name, os.X_OK):
         return compiler.parent / name
-    return ocloc._set_up(name) or ocloc._on_path(name)
+    return ocloc.find_tool(name)
 
 
 def validate(spirv: bytes) -> str | None:

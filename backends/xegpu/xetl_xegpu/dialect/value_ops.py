@@ -74,11 +74,8 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
     def codes(self) -> tuple[str, ...]:
         """The formats of a and b if they are codes of floats; otherwise ()."""
         found = self.attributes.get("codes")
-        return (
-            tuple(found.data.split("x"))
-            if isinstance(found, builtin.StringAttr)
-            else ()
-        )
+        is_said = isinstance(found, builtin.StringAttr)
+        return tuple(found.data.split("x")) if is_said else ()
 
     @property
     def packed(self) -> bool:

@@ -100,7 +100,10 @@ def _said_by_opencl() -> Mapping[int, tuple[str, int]]:
     with suppress(OSError):  # there is no OpenCL
         for each in opencl_devices(_GPU):
             extensions = each.ask(_EXTENSIONS).rstrip(b"\0").decode(errors="replace")
-            said[_number(each, _NUMBER)] = extensions, _number(each, _VERSION)
+            number, version = (
+                int.from_bytes(each.ask(what), "little") for what in (_NUMBER, _VERSION)
+            )
+            said[number] = extensions, version
     return said
 
 
@@ -142,7 +145,3 @@ class OpenclDevice:
             return b""
         room = ctypes.create_string_buffer(size.value)
         return b"" if ask(*args, size, room, None) else room.raw
-
-
-def _number(device: OpenclDevice, what: int) -> int:
-    return int.from_bytes(device.ask(what), "little")

@@ -143,22 +143,15 @@ def check_process() -> None:
 
 def usable_devices() -> list[Any]:
     """Return the devices of dpctl that can run kernels, the preferred one first."""
-    ranked = [
-        (rank, device)
-        for device in dpctl().get_devices()
-        if (rank := _rank(device)) is not None
+    # Plugins for other makers' devices take no SPIR-V.
+    ranks = ("gpu", _LEVEL_ZERO), ("gpu", OPENCL), ("cpu", OPENCL)
+    found = dpctl().get_devices()
+    return [
+        device
+        for kind, backend in ranks
+        for device in found
+        if getattr(device, f"is_{kind}") and device.backend.name == backend
     ]
-    return [device for _, device in sorted(ranked, key=lambda each: each[0])]
-
-
-def _rank(device: Any) -> int | None:
-    """Rank GPUs by Level Zero, GPUs by OpenCL, CPUs; None: it cannot run kernels."""
-    backend = device.backend.name
-    if device.is_gpu and backend == _LEVEL_ZERO:
-        return 0
-    if backend != OPENCL:
-        return None  # plugins for other makers' devices take no SPIR-V
-    return 1 if device.is_gpu else 2 if device.is_cpu else None
 
 
 @cache

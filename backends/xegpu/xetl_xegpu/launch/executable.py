@@ -9,6 +9,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from math import prod
 from typing import Any, cast
 
@@ -50,9 +51,6 @@ _lock = ForkSafeLock()
 def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -> Any:
     """Return a kernel of dpctl, built for the device of a queue.
 
-    Args:
-        facts: the facts of the program.
-
     Raises:
         LaunchError: the driver refuses the program, or its compiler crashes.
     """
@@ -87,13 +85,12 @@ def _build(spirv: bytes, facts: CodeFacts, place: QueuePlace, options: str) -> A
     if place.device.is_gpu:  # tests run all programs through the driver for CPUs
         first_builds = import_whole("xetl_xegpu.launch.first_builds")
         first_builds.check(spirv, facts.name, place.device, options)
-    program = dpctl().program
+    program, device = dpctl().program, place.device
     try:
-        if _must_not_optimise(spirv, place.device):
+        if _must_not_optimise(spirv, device):
             options = UNOPTIMISED
         return program.create_program_from_spirv(place.queue, spirv, options)
     except (ValueError, program.SyclProgramCompilationError):
-        device = place.device
         driver = device.driver if device.is_gpu else None
         raise failures.not_compiled(device.name, facts.name, driver) from None
 
@@ -181,9 +178,7 @@ class XegpuExecutable(QueuedExecutable):
             LaunchError: the device lacks something (the arrays are unchanged), or it
                 was lost.
         """
-        return self._submit(grid, args, cast("QueuePlace", place))
-
-    def _submit(self, grid: Grid, args: Sequence[Argument], where: QueuePlace) -> Event:
+        where = cast("QueuePlace", place)
         check_fits(self.facts, where.device)  # before anything is copied
         staged, seen, padded = None, args, frozenset[int]()
         if where.device.has_messages or not where.device.reads_host:
@@ -196,7 +191,7 @@ class XegpuExecutable(QueuedExecutable):
             sys.stderr.write(f"xetl: `{name}` runs without block messages: {reason}\n")
         if kernel is None:
             staged = seen = None  # free the copies before the other kernel makes its
-            return self._part(part)._submit(grid, args, where)
+            return self._part(part).submit(grid, args, where)
         status = self._status_of(kernel, where)
         event, known = self._start(grid, seen, where, kernel, status)
         if not kernel.tells and not (staged and staged.keep):
@@ -220,12 +215,7 @@ class XegpuExecutable(QueuedExecutable):
         kernel: KernelFacts,
         status: StatusWords,
     ) -> tuple[Any, Known]:
-        words = [
-            word
-            for facts, arg in zip(self.facts.arguments, args)
-            for word in words_of(facts, arg)
-        ]
-        words.append(status.word)
+        words = [*chain(*map(words_of, self.facts.arguments, args)), status.word]
         built = self._kernel_at(where, kernel)
         everywhere, each = ranges(grid, kernel.lanes)
         try:

@@ -13,28 +13,25 @@ DOCTOR = "xetl doctor"
 """The command that lists what is installed and what is missing."""
 
 INSTALL = "pip install dpctl intel-opencl-rt"
+_GET = f"run `{INSTALL}`; `{DOCTOR}` says what is missing"
 
 
 def no_runtime(reason: str) -> LaunchError:
     """The package that reaches devices is missing or broken."""
     problem = f"backend `xegpu` cannot reach any device: {reason}"
-    help_ = f"run `{INSTALL}`; `{DOCTOR}` says what is missing"
-    return LaunchError(problem, "X0830", help_)
+    return LaunchError(problem, "X0830", _GET)
 
 
 def no_device(seen: list[str]) -> LaunchError:
     """There is no device that runs SPIR-V."""
     found = f"only {', '.join(seen)}" if seen else "none"
-    advice = f"run `{INSTALL}`; `{DOCTOR}` says what is missing"
+    advice = _GET
     # A driver is named, but dpctl listed its devices before xetl named it.
     if os.environ.get(VARIABLE):
         advice = f"import xetl before anything asks dpctl for devices; {advice}"
-    return LaunchError(
-        "backend `xegpu` found no device that can run kernels",
-        code="X0830",
-        notes=[f"it needs a GPU of Intel or an OpenCL driver for CPUs; found: {found}"],
-        help=advice,
-    )
+    problem = "backend `xegpu` found no device that can run kernels"
+    note = f"it needs a GPU of Intel or an OpenCL driver for CPUs; found: {found}"
+    return LaunchError(problem, "X0830", advice, notes=[note])
 
 
 def forked() -> LaunchError:

@@ -105,17 +105,15 @@ def _check_allocated(
     Tensors of torch are not checked: they own their memory, and may map it in another
     way. Nothing is checked if kernels may read any memory of the process.
     """
-    is_stated = memory.queue is not None and not isinstance(
-        getattr(memory.queue, "sycl_queue", None), int
-    )
+    is_of_torch = isinstance(getattr(memory.queue, "sycl_queue", None), int)
+    is_stated = memory.queue is not None and not is_of_torch
     if not is_stated or 0 in view.shape or place_of(queue).device.reads_host:
         return
     byte = {"data": (view.address, True), "shape": (1,), "strides": None}
     stated = {**byte, "typestr": "|u1", "version": 1, "syclobj": queue}
+    holder = SimpleNamespace(__sycl_usm_array_interface__=stated)
     try:
-        dpctl().memory.as_usm_memory(
-            SimpleNamespace(__sycl_usm_array_interface__=stated)
-        )
+        dpctl().memory.as_usm_memory(holder)
     except ValueError:
         raise failures.freed(name, queue.sycl_device.filter_string) from None
 

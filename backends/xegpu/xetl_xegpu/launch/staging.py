@@ -139,7 +139,8 @@ class Staged:
             return replace(view, address=0)
         low, high = bounds(view)
         start = self._new(high - low)
-        copy(self.keep[-1], _bytes_at(low, high - low), high - low, self._place)
+        room: Any = (ctypes.c_char * (high - low)).from_address(low)
+        copy(self.keep[-1], np.frombuffer(room, np.uint8), high - low, self._place)
         return replace(view, address=start + view.address - low)
 
     def _fetched(self, there: ArrayView) -> Any:
@@ -163,10 +164,8 @@ class Staged:
         lanes then move the elements.
         """
         moved = {key: _apart(there[key], each.column) for key, each in surfaces.items()}
-        if any(
-            why_no_surface(surfaces[key], view, is_padded=True)
-            for key, view in moved.items()
-        ):
+        pairs = zip(surfaces.values(), moved.values())
+        if any(why_no_surface(*pair, is_padded=True) for pair in pairs):
             return {}
         made: dict[object, ArrayView] = {}
         for key, view in moved.items():
@@ -217,11 +216,6 @@ def _apart(view: ArrayView, column: int) -> ArrayView:
         strides[dim] = step
         step *= view.shape[dim]
     return replace(view, address=0, strides=tuple(strides), memory=None)
-
-
-def _bytes_at(address: int, size: int) -> Any:
-    room: Any = (ctypes.c_char * size).from_address(address)
-    return np.frombuffer(room, np.uint8)
 
 
 _LEAST_BYTES = 64
@@ -332,15 +326,9 @@ def copy_rows(itemsize: int, rank: int) -> TextKernel:
         places += _PART.format(**names) if at < rank else ""
         number = f"d{at}" if at < rank else f"rows{at - 1}"
         places += _STEP.format(**names, number=number)
-    text = _TEXT.format(
-        bits=bits,
-        bytes=itemsize,
-        rank=rank,
-        numbers=numbers,
-        places=places,
-        tile256=wide,
-        tile16=narrow,
-    )
+    sizes = {"bits": bits, "bytes": itemsize, "rank": rank}
+    types = {"tile256": wide, "tile16": narrow}
+    text = _TEXT.format(**sizes, **types, numbers=numbers, places=places)
     return load_mlir(text)["copy_rows"]
 
 
@@ -357,15 +345,10 @@ def copy_elements(
     """
     others = [dim for dim in reversed(range(len(source.shape))) if dim != column]
     size = source.dtype.itemsize
-    numbers = [
-        number
-        for dim in others
-        for number in (
-            source.shape[dim],
-            source.strides[dim] * size,
-            target.strides[dim] * size,
-        )
-    ]
+    numbers: list[int] = []
+    for dim in others:
+        strides = (source.strides[dim] * size, target.strides[dim] * size)
+        numbers += [source.shape[dim], *strides]
     words = source.address, target.address, source.shape[column], *numbers
     rows = prod(source.shape[dim] for dim in others)
     copy_rows(size, len(others))[rows](*words, backend="xegpu", queue=place.queue)

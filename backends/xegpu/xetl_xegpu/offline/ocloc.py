@@ -46,17 +46,13 @@ def find_ocloc() -> Path | None:
             problem = f"XETL_OCLOC names no program: {config.ocloc}"
             raise LaunchError(problem, "X0840", f"unset it, or get one: `{SETUP}`")
         return config.ocloc
-    return _on_path("ocloc") or _set_up("ocloc")
+    return find_tool("ocloc")
 
 
-def _on_path(name: str) -> Path | None:
-    found = shutil.which(name)
+def find_tool(name: str) -> Path | None:
+    """Return a tool of PATH, or one that `setup` has fetched, or None."""
+    found = shutil.which(name) or shutil.which(name, path=default_folder())
     return None if found is None else Path(found)
-
-
-def _set_up(name: str) -> Path | None:
-    found = default_folder() / name
-    return found if os.access(found, os.X_OK) else None
 
 
 def need_ocloc() -> Path:
@@ -94,14 +90,11 @@ def run(
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        is_slow = isinstance(error, subprocess.TimeoutExpired)
-        raise LaunchError(
-            f"`{command[0]}` does not work: {error}",
-            code="X0840",
-            help="try again when the machine is less busy, or take smaller tiles"
-            if is_slow
-            else f"get another one: `{SETUP}`",
-        ) from None
+        advice = f"get another one: `{SETUP}`"
+        if isinstance(error, subprocess.TimeoutExpired):
+            advice = "try again when the machine is less busy, or take smaller tiles"
+        problem = f"`{command[0]}` does not work: {error}"
+        raise LaunchError(problem, "X0840", advice) from None
 
 
 DEVICES: Mapping[str, str] = {"pvc": "pvc", "bmg": "bmg", "cri": "cri"}

@@ -118,8 +118,6 @@ def expect(
 
     Args:
         work: the counts of `xetl_xegpu.roofline.count.work_of`.
-        device: the kind of GPU.
-        card: the product.
         words: the arguments of the kernel; missing ones are sizes of 4096.
         grid: the grid of the launch; None: one that fills the card four times.
         is_large: whether threads have the large register file.
@@ -188,18 +186,9 @@ def expected(
     for fact, arg in zip(facts.arguments, args or ()):
         given = [each.value for each in words_of(fact, arg)]
         words += [each if isinstance(each, int) else None for each in given]
-    return [
-        expect(
-            work,
-            device,
-            card,
-            words=words,
-            grid=grid,
-            is_large=facts.is_large,
-            slm_bytes=facts.slm_bytes,
-        )
-        for card in device.cards
-    ]
+    size: Any = {"is_large": facts.is_large, "slm_bytes": facts.slm_bytes}
+    size |= {"words": words, "grid": grid}
+    return [expect(work, device, card, **size) for card in device.cards]
 
 
 def peak(target: str, dtype: str) -> tuple[float, float] | None:

@@ -39,17 +39,13 @@ def only_what_a_lane_holds(op: Operation) -> str | None:
     return None
 
 
+_VECTOR = "extract insert broadcast from_elements shuffle bitcast fma"
+
 LANES = register_stage(
     StageSpec(
         "lanes",
         frozenset({"builtin", "arith", "math", "scf", "simt"}),
-        frozenset(
-            f"vector.{name}"
-            for name in (
-                *("extract", "insert", "broadcast", "from_elements", "shuffle"),
-                *("bitcast", "fma"),
-            )
-        ),
+        frozenset(f"vector.{name}" for name in _VECTOR.split()),
         (only_what_a_lane_holds,),
     )
 )
