@@ -23,28 +23,19 @@ def sources(value: SSAValue) -> Sequence[SSAValue] | None:
     Control flow defines results of `scf.if`, `scf.for`, `scf.while`, `scf.index_switch`
     and `scf.execute_region`, and loop-carried values. Return None for other values.
     """
-    if isinstance(value, OpResult):
-        return _sources_of_result(value.op, value.index)
-    assert isinstance(value, BlockArgument)
-    block, index = value.block, value.index
-    match block.parent_op():
-        case scf.ForOp() as op if index > 0:
-            return [op.init_args[index - 1], yielded(block)[index - 1]]
+    assert isinstance(value, OpResult | BlockArgument)
+    index, block = value.index, None if isinstance(value, OpResult) else value.block
+    match value.owner if block is None else block.parent_op():
+        case scf.ForOp() as op:
+            carried = index if block is None else index - 1
+            if carried < 0:
+                return None
+            return [op.init_args[carried], yielded(op.body.block)[carried]]
         case scf.WhileOp() as op if block is op.before.block:
             return [op.inits[index], yielded(op.after.block)[index]]
         case scf.WhileOp() as op:
             return [yielded(op.before.block)[index]]
-        case _:
-            return None
-
-
-def _sources_of_result(op: Operation, index: int) -> Sequence[SSAValue] | None:
-    match op:
-        case scf.ForOp():
-            return [op.init_args[index], yielded(op.body.block)[index]]
-        case scf.WhileOp():
-            return [yielded(op.before.block)[index]]
-        case scf.IfOp() | scf.IndexSwitchOp() | scf.ExecuteRegionOp():
+        case scf.IfOp() | scf.IndexSwitchOp() | scf.ExecuteRegionOp() as op:
             blocks = [block for region in op.regions for block in region.blocks]
             single = len(blocks) <= len(op.regions)
             return [yielded(block)[index] for block in blocks] if single else None

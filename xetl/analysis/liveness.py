@@ -41,7 +41,7 @@ class Liveness:
             size -= self._sum(live.intersection(op.results))
             live.difference_update(op.results)
             if op.regions:
-                size += self._sum(used := _used_from_outside(op) - live)
+                size += self._sum(used := set(used_from_outside(op)) - live)
                 live |= used
             for inner in (each for region in op.regions for each in region.blocks):
                 self._before(inner, live)
@@ -53,12 +53,13 @@ class Liveness:
         return sum(self._size(each) for each in values)
 
 
-def _used_from_outside(op: Operation) -> set[SSAValue]:
-    """Return the values from outside that the regions of an operation use."""
+def used_from_outside(op: Operation) -> list[SSAValue]:
+    """Return the outer values that the regions of an operation use, each once."""
     inside = [each for region in op.regions for each in region.walk()]
     made = {result for each in inside for result in each.results}
     blocks = [
         b for each in (op, *inside) for region in each.regions for b in region.blocks
     ]
     made |= {argument for block in blocks for argument in block.args}
-    return {operand for each in inside for operand in each.operands} - made
+    used = dict.fromkeys(operand for each in inside for operand in each.operands)
+    return [value for value in used if value not in made]

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from xetl.codegen import division, types
-from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits, gives
+from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
 from xetl.dialects.base import is_dense, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
@@ -79,10 +79,9 @@ def in_f32(
 def emits_in_f32(compute: Callable[..., types.Value]) -> Emit:
     """As `emits`; f16 and bf16 are computed in f32."""
 
-    def emit(em: Emitter, op: Operation) -> None:
-        (result,) = op.results
+    def emit(em: Emitter, op: Operation) -> types.Value:
         values = em.all(op.operands)
-        em.set(result, in_f32(em, result.type, partial(compute, em), *values))
+        return in_f32(em, op.results[0].type, partial(compute, em), *values)
 
     return emit
 
@@ -98,7 +97,7 @@ def widen(em: Emitter, value: types.Value, *, split: bool = False) -> types.Valu
     ``split``: elements at even places come first, those at odd ones behind them.
     """
     b, wide = em.builder, with_f32_type(value.type)
-    if getattr(value.type, "element", value.type) != types.I16:
+    if types.element_of(value.type) != types.I16:
         return b.fpext(value, wide)
     bits = types.like(value.type, types.I32)
     if split:
@@ -219,7 +218,7 @@ ROUNDED = "xetl.rounded"
 
 
 def _float(name: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
+    def emit(em: Emitter, op: Operation) -> types.Value:
         type_ = op.results[0].type
         # A rounded f16 operation must not melt into its neighbour.
         is_rounded = types.is_narrow_float(type_) or ROUNDED in op.attributes
@@ -228,7 +227,7 @@ def _float(name: str) -> Emit:
         def compute(*args: types.Value) -> types.Value:
             return getattr(em.builder, name)(*args, flags=flags)
 
-        em.set(op.results[0], in_f32(em, type_, compute, *em.all(op.operands)))
+        return in_f32(em, type_, compute, *em.all(op.operands))
 
     return emit
 
@@ -241,14 +240,13 @@ UNSIGNED_ZERO = ("nsz",)
 
 
 def _minmax(name: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
+    def emit(em: Emitter, op: Operation) -> types.Value:
         type_ = op.results[0].type
         left, right = em.all(op.operands)
         if isinstance(op.operands[0].owner, type(op)):
             # Whether the left one is NaN is tested, on x86: a chain would wait for it.
             left, right = right, left
-        compute = partial(extreme, em, name, type_)
-        em.set(op.results[0], in_f32(em, type_, compute, left, right))
+        return in_f32(em, type_, partial(extreme, em, name, type_), left, right)
 
     return emit
 
@@ -258,7 +256,7 @@ def extreme(em: Emitter, name: str, to: Attribute, *args: types.Value) -> types.
     type_ = args[0].type
     if name in CHOICES and types.is_narrow_float(to):
         return chosen(em, CHOICES[name], *args)
-    is_float = not isinstance(getattr(type_, "element", type_), types.ll.IntType)
+    is_float = not isinstance(types.element_of(type_), types.ll.IntType)
     flags = UNSIGNED_ZERO if is_float else ()
     return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args, flags)
 
@@ -290,69 +288,65 @@ def compare_integers(
     return compare(_SIGNS[predicate[-2:]], left, right)
 
 
-def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
+def _cmpf(em: Emitter, op: arith.CmpfOp) -> types.Value:
     predicate = op.predicate_name
     operands = em.all(op.operands)
     if types.is_narrow_float(op.lhs.type):
         operands = [widen(em, operand) for operand in operands]
     if predicate in ("true", "false"):
         type_ = types.llvm_type(op.result.type)
-        em.set(op.result, types.repeated(type_, int(predicate == "true")))
-        return
+        return types.repeated(type_, int(predicate == "true"))
     if predicate in ("ord", "uno"):
         ordered = predicate == "ord"
     else:
         ordered, predicate = predicate[0] == "o", _SIGNS[predicate[1:]]
     compare = em.builder.fcmp_ordered if ordered else em.builder.fcmp_unordered
-    em.set(op.result, compare(predicate, *operands))
+    return compare(predicate, *operands)
 
 
 def _cast(name: str, *, is_of_floats: bool = False) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
+    def emit(em: Emitter, op: Operation) -> types.Value:
         (source,) = em.all(op.operands)
         if is_of_floats and types.is_narrow_float(op.operands[0].type):
             source = widen(em, source)
-        to = types.llvm_type(op.results[0].type)
-        em.set(op.results[0], getattr(em.builder, name)(source, to))
+        return getattr(em.builder, name)(source, types.llvm_type(op.results[0].type))
 
     return emit
 
 
-def _extf(em: Emitter, op: arith.ExtfOp) -> None:
+def _extf(em: Emitter, op: arith.ExtfOp) -> types.Value:
     (source,) = em.all(op.operands)
     split = em.splits(source) and op.result in em.any_order
     is_narrow = types.is_narrow_float(op.operands[0].type)
     value = widen(em, source, split=split) if is_narrow else source
     to = types.llvm_type(op.result.type)
-    em.set(op.result, value if value.type == to else em.builder.fpext(value, to))
+    return value if value.type == to else em.builder.fpext(value, to)
 
 
-def _truncf(em: Emitter, op: arith.TruncfOp) -> None:
+def _truncf(em: Emitter, op: arith.TruncfOp) -> types.Value:
     (source,) = em.all(op.operands)
     type_ = op.result.type
     if not types.is_narrow_float(type_):
-        em.set(op.result, em.builder.fptrunc(source, types.llvm_type(type_)))
-        return
-    if getattr(source.type, "element", source.type) == types.F64:
+        return em.builder.fptrunc(source, types.llvm_type(type_))
+    if types.element_of(source.type) == types.F64:
         source = _round_to_odd(em, source)
     split = em.splits(source) and op.operands[0] in em.any_order
-    em.set(op.result, narrow(em, source, type_, split=split))
+    return narrow(em, source, type_, split=split)
 
 
 def _int_to_float(name: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
+    def emit(em: Emitter, op: Operation) -> types.Value:
         (source,) = em.all(op.operands)
         type_ = op.results[0].type
         convert = getattr(em.builder, name)
-        if types.is_narrow_float(type_):
-            # Through f64, which holds every i32: one rounding in all.
-            exact = source
-            if getattr(source.type, "element", source.type) == types.I64:
-                exact = shortened(em.builder, source, 12, 52, name == "uitofp")
-            wide = _round_to_odd(em, convert(exact, types.like(source.type, types.F64)))
-            em.set(op.results[0], narrow(em, wide, type_))
-        else:
-            em.set(op.results[0], convert(source, types.llvm_type(type_)))
+        if not types.is_narrow_float(type_):
+            return convert(source, types.llvm_type(type_))
+        # Through f64, which holds every i32: one rounding in all.
+        exact = source
+        if types.element_of(source.type) == types.I64:
+            exact = shortened(em.builder, source, 12, 52, name == "uitofp")
+        wide = _round_to_odd(em, convert(exact, types.like(source.type, types.F64)))
+        return narrow(em, wide, type_)
 
     return emit
 
@@ -382,34 +376,29 @@ def shortened(
 
 
 def _index_cast(extend: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
+    def emit(em: Emitter, op: Operation) -> types.Value:
         (source,) = em.all(op.operands)
         to = types.llvm_type(op.results[0].type)
-        have = getattr(source.type, "element", source.type).width
-        want = getattr(to, "element", to).width
+        have, want = (types.element_of(each).width for each in (source.type, to))
         if have == want:
-            em.set(op.results[0], source)
-        else:
-            cast = extend if have < want else "trunc"
-            em.set(op.results[0], getattr(em.builder, cast)(source, to))
+            return source
+        return getattr(em.builder, extend if have < want else "trunc")(source, to)
 
     return emit
 
 
-def _constant(em: Emitter, op: arith.ConstantOp) -> None:
+def _constant(em: Emitter, op: arith.ConstantOp) -> types.Value:
     type_, value = op.result.type, op.value
     if isinstance(value, IntegerAttr | FloatAttr):
-        em.set(op.result, scalar_constant(type_, value.value.data))
-        return
+        return scalar_constant(type_, value.value.data)
     assert is_dense(value)
     assert is_vector(type_)
     same = splat_value(value)
     if same is not None:
         scalar = scalar_constant(type_.element_type, same)
-        em.set(op.result, types.repeated(types.llvm_type(type_), scalar))
-        return
+        return types.repeated(types.llvm_type(type_), scalar)
     scalars = [scalar_constant(type_.element_type, v) for v in value.get_values()]
-    em.set(op.result, types.ll.Constant(types.llvm_type(type_), scalars))
+    return types.ll.Constant(types.llvm_type(type_), scalars)
 
 
 def scalar_constant(type_: Attribute, value: Any) -> types.ll.Constant:
@@ -453,8 +442,8 @@ TABLE: EmitTable = {
     **{cls: _float(name) for cls, name in _FLOAT.items()},
     **{cls: _minmax(name) for cls, name in _MINMAX.items()},
     arith.NegfOp: emits_in_f32(_negf),
-    arith.CmpiOp: gives(
-        lambda em, op: compare_integers(em, op.predicate_name, *em.all(op.operands))
+    arith.CmpiOp: lambda em, op: compare_integers(
+        em, op.predicate_name, *em.all(op.operands)
     ),
     arith.CmpfOp: _cmpf,
     arith.SelectOp: _method("select"),

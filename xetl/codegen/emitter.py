@@ -21,7 +21,6 @@ from xetl.codegen.types import (
     Value,
     declare,
     ll,
-    llvm_type,
     memory_type,
     repeated,
 )
@@ -30,7 +29,8 @@ from xetl.errors import InternalError
 from xetl.records import record
 
 Emit: TypeAlias = Callable[[Any, Any], object]
-"""A function that emits an operation, called with the emitter and the operation."""
+"""A function that emits an operation, called with the emitter and the operation. It
+returns the value of the first result; or None, if it sets the results itself."""
 EmitTable: TypeAlias = dict[type[Operation], Emit]
 
 
@@ -78,11 +78,17 @@ class Emitter:
         """Emit every operation of a block, its terminator included."""
         outside = dict(self.rows)
         for op in block.ops:
-            emit = self.table.get(type(op))
-            if emit is None:
-                raise InternalError(f"no code can be emitted for `{op.name}`")
-            emit(self, op)
+            self.emit(op)
         self.rows = outside
+
+    def emit(self, op: Operation) -> None:
+        """Emit an operation."""
+        emit = self.table.get(type(op))
+        if emit is None:
+            raise InternalError(f"no code can be emitted for `{op.name}`")
+        value = emit(self, op)
+        if value is not None and op.results:
+            self.values[op.results[0]] = value
 
     def get(self, value: SSAValue) -> Value:
         """Return the LLVM value of an SSA value that is no memref."""
@@ -181,17 +187,8 @@ def _row(base: Strided, indices: Sequence[Value]) -> Row:
 def emits(compute: Callable[..., Value]) -> Emit:
     """Return a function that emits operations as ``compute(em, *operands)``."""
 
-    def emit(em: Emitter, op: Operation) -> None:
-        em.set(op.results[0], compute(em, *em.all(op.operands)))
-
-    return emit
-
-
-def gives(compute: Callable[[Any, Any], Any]) -> Emit:
-    """Return a function that emits operations as ``compute(em, op)``."""
-
-    def emit(em: Emitter, op: Any) -> None:
-        em.set(op.result, compute(em, op))
+    def emit(em: Emitter, op: Operation) -> Value:
+        return compute(em, *em.all(op.operands))
 
     return emit
 
@@ -230,11 +227,3 @@ def splat(builder: Builder, scalar: Value, lanes: int) -> Value:
     first = builder.insert_element(undefined, scalar, ll.Constant(ll.IntType(32), 0))
     zeros = repeated(ll.VectorType(ll.IntType(32), lanes), 0)
     return builder.shuffle_vector(first, undefined, zeros)
-
-
-def vector_of(type_: Attribute) -> tuple[Type, int]:
-    """Return the LLVM element type and the number of lanes (1 for a scalar)."""
-    lowered = llvm_type(type_)
-    if isinstance(lowered, ll.VectorType):
-        return lowered.element, lowered.count
-    return lowered, 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from xetl.codegen.arith import emits_in_f32, suffix
 from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
-from xetl.codegen.types import F32, I32, Value, declare, ll, repeated
+from xetl.codegen.types import F32, I32, Value, declare, element_of, ll, repeated
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.upstream import arith, math
 
@@ -56,8 +56,7 @@ def function(name: str) -> Emit:
 
     def compute(em: Emitter, *args: Value) -> Value:
         type_ = args[0].type
-        element = getattr(type_, "element", type_)
-        found = em.math(name, element, getattr(type_, "count", 1))
+        found = em.math(name, element_of(type_), getattr(type_, "count", 1))
         return em.builder.call(found, args)
 
     return emits_in_f32(compute)
@@ -125,7 +124,7 @@ def _ipowi(em: Emitter, base: Value, exponent: Value) -> Value:
     inverse = b.select(b.icmp_signed("==", base, minus), sign, zero)
     inverse = b.select(b.icmp_signed("==", base, one), one, inverse)
     result, left = one, exponent
-    for _ in range(getattr(type_, "element", type_).width - 1):
+    for _ in range(element_of(type_).width - 1):
         uses = b.icmp_signed("!=", b.and_(left, one), zero)
         result = b.select(uses, b.mul(result, base), result)
         base, left = b.mul(base, base), b.lshr(left, one)

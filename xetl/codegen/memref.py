@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.arith import extreme, in_f32
-from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, gives, multiply
-from xetl.codegen.types import I1, I8, I32, Value, byte_width, ll, memory_type
+from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
+from xetl.codegen.types import (
+    I1,
+    I8,
+    I32,
+    I64,
+    VOID,
+    Value,
+    byte_width,
+    ll,
+    memory_type,
+)
 from xetl.dialects.base import operations_in
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.reduction_kinds import ON_INTEGERS, normalize_kind
@@ -56,23 +67,20 @@ def _metadata(em: Emitter, op: memref.ExtractStridedMetadataOp) -> None:
         em.set(op.results[2 + rank + index], base.strides[index])
 
 
-def _reinterpret_cast(em: Emitter, op: memref.ReinterpretCastOp) -> None:
+def _reinterpret_cast(em: Emitter, op: memref.ReinterpretCastOp) -> Strided:
     base = em.strided(op.operands[0])
-    lists = (op.mixed_offsets, op.mixed_sizes, op.mixed_strides)
-    offsets, sizes, strides = (_mixed(em, part) for part in lists)
+    offsets, sizes, strides = (_mixed(em, part) for part in op.mixed_lists)
     address = em.element_address(
         Strided(base.address, (), (constant(1),), base.element), offsets
     )
     view = Strided(address, tuple(sizes), tuple(strides), base.element)
-    type_ = op.result.type
-    em.set(op.result, refine(view, type_))
+    return refine(view, op.result.type)
 
 
-def _subview(em: Emitter, op: memref.SubviewOp) -> None:
+def _subview(em: Emitter, op: memref.SubviewOp) -> Strided:
     """A part of a view; dimensions of one element may be dropped."""
     base = em.strided(op.source)
-    lists = (op.mixed_offsets, op.mixed_sizes, op.mixed_strides)
-    offsets, sizes, steps = (_mixed(em, part) for part in lists)
+    offsets, sizes, steps = (_mixed(em, part) for part in op.mixed_lists)
     address = em.element_address(base, offsets)
     strides = [multiply(em.builder, *pair) for pair in zip(steps, base.strides)]
     kept = op.kept_dims
@@ -82,10 +90,10 @@ def _subview(em: Emitter, op: memref.SubviewOp) -> None:
         tuple(strides[dim] for dim in kept),
         base.element,
     )
-    em.set(op.result, refine(view, op.result.type))
+    return refine(view, op.result.type)
 
 
-def _view(em: Emitter, op: memref.ViewOp) -> None:
+def _view(em: Emitter, op: memref.ViewOp) -> Strided:
     """Bytes as rows one behind the other."""
     base = em.strided(op.source)
     address = em.builder.gep(base.address, [em.get(op.byte_shift)], source_etype=I8)
@@ -98,22 +106,21 @@ def _view(em: Emitter, op: memref.ViewOp) -> None:
     view = Strided(
         address, tuple(sizes), tuple(strides[: len(sizes)]), type_.element_type
     )
-    em.set(op.result, refine(view, type_))
+    return refine(view, type_)
 
 
-def _transpose(em: Emitter, op: memref.TransposeOp) -> None:
+def _transpose(em: Emitter, op: memref.TransposeOp) -> Strided:
     base = em.strided(op.source)
     sizes = tuple(base.sizes[dim] for dim in op.dims)
     strides = tuple(base.strides[dim] for dim in op.dims)
-    type_ = op.result.type
     view = Strided(base.address, sizes, strides, base.element)
-    em.set(op.result, refine(view, type_))
+    return refine(view, op.result.type)
 
 
-def _dim(em: Emitter, op: memref.DimOp) -> None:
+def _dim(em: Emitter, op: memref.DimOp) -> Value:
     base, index = em.strided(op.operands[0]), em.get(op.operands[1])
     assert isinstance(index, ll.Constant)
-    em.set(op.result, base.sizes[index.constant])
+    return base.sizes[int(index.constant)]
 
 
 ACCESSES = (
@@ -141,7 +148,7 @@ def compute_rows(em: Emitter, loop: Operation) -> None:
             em.compute_row(base, em.all(row))
 
 
-def _load(em: Emitter, op: memref.LoadOp) -> None:
+def _load(em: Emitter, op: memref.LoadOp) -> Value:
     base = em.strided(op.operands[0])
     address = em.element_address(base, em.all(op.operands[1:]))
     loaded = em.builder.load(
@@ -149,7 +156,7 @@ def _load(em: Emitter, op: memref.LoadOp) -> None:
     )
     if loaded.type == I8 and str(base.element) == "i1":
         loaded = em.builder.icmp_signed("!=", loaded, I8(0))
-    em.set(op.result, loaded)
+    return loaded
 
 
 def _store(em: Emitter, op: memref.StoreOp) -> None:
@@ -165,15 +172,12 @@ def _prefetch(em: Emitter, op: memref.PrefetchOp) -> None:
     hints = op.isWrite, op.localityHint, op.isDataCache
     # A flag that is set reads as -1.
     codes = [ll.Constant(I32, abs(each.value.data)) for each in hints]
-    em.intrinsic("llvm.prefetch.p0", ll.VoidType(), [address, *codes])
+    em.intrinsic("llvm.prefetch.p0", VOID, [address, *codes])
 
 
 def static_bytes(type_: MemRefType[Attribute]) -> int:
     """Bytes of a memref of static shape and identity layout."""
-    count = 1
-    for size in type_.get_shape():
-        count *= size
-    return count * byte_width(type_.element_type)
+    return prod(type_.get_shape()) * byte_width(type_.element_type)
 
 
 def strided_at(address: Value, type_: MemRefType[Attribute]) -> Strided:
@@ -183,7 +187,7 @@ def strided_at(address: Value, type_: MemRefType[Attribute]) -> Strided:
     return Strided(address, sizes, strides, type_.element_type)
 
 
-def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> None:
+def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> Value:
     """One instruction where there is one, else compare and swap until it holds."""
     value, base = em.get(op.value), em.strided(op.memref)
     address = em.element_address(base, em.all(op.indices))
@@ -192,15 +196,12 @@ def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> None:
         name = instruction_of(kind if kind == "assign" else ON_INTEGERS[kind].on_bits)
         byte = em.builder.zext(value, I8)
         old = em.builder.atomic_rmw(name, address, byte, "monotonic")
-        em.set(op.result, em.builder.icmp_signed("!=", old, I8(0)))
-        return
+        return em.builder.icmp_signed("!=", old, I8(0))
     # Not by the LLVM type: bf16 travels as i16.
     is_integer = isinstance(op.value.type, IntegerType | IndexType)
     if is_integer and kind != "mul":
-        old = em.builder.atomic_rmw(instruction_of(kind), address, value, "monotonic")
-    else:
-        old = _swap_until(em, op, address, value)
-    em.set(op.result, old)
+        return em.builder.atomic_rmw(instruction_of(kind), address, value, "monotonic")
+    return _swap_until(em, op, address, value)
 
 
 def instruction_of(kind: str) -> str:
@@ -248,14 +249,10 @@ TABLE: EmitTable = {
     memref.ViewOp: _view,
     memref.TransposeOp: _transpose,
     memref.DimOp: _dim,
-    memref.ExtractAlignedPointerAsIndexOp: gives(
-        lambda em, op: em.builder.ptrtoint(
-            em.strided(op.operands[0]).address, ll.IntType(64)
-        )
+    memref.ExtractAlignedPointerAsIndexOp: lambda em, op: em.builder.ptrtoint(
+        em.strided(op.operands[0]).address, I64
     ),
-    memref.CastOp: gives(
-        lambda em, op: refine(em.strided(op.operands[0]), op.result.type)
-    ),
+    memref.CastOp: lambda em, op: refine(em.strided(op.operands[0]), op.result.type),
     memref.LoadOp: _load,
     memref.StoreOp: _store,
     memref.PrefetchOp: _prefetch,

@@ -11,7 +11,7 @@ from xetl.analysis.control_flow import constant_trips, yielded
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
 from xetl.codegen.memref import ACCESSES, accessed, compute_rows, refine
 from xetl.codegen.types import Value, append_blocks, ll
-from xetl.dialects.base import around, constant_index, memref_type, operations_in
+from xetl.dialects.base import around, constant_index, memref_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, scf
 
@@ -208,22 +208,6 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
 
 def _nothing(em: Emitter, op: Operation) -> None:
     """Emit nothing for a terminator: the parent operation reads its operands."""
-
-
-def captured(op: Operation) -> list[SSAValue]:
-    """Return the outer values that an operation and its regions use, each once."""
-    every = operations_in(op, Operation)
-    inside = {id(r) for inner in every if inner is not op for r in inner.results}
-    for inner in every:
-        for region in inner.regions:
-            for block in region.blocks:
-                inside.update(id(arg) for arg in block.args)
-    found: dict[int, SSAValue] = {}
-    for inner in every:
-        for operand in inner.operands:
-            if id(operand) not in inside:
-                found.setdefault(id(operand), operand)
-    return list(found.values())
 
 
 def flatten(value: Value | Strided) -> list[Value]:

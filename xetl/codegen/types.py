@@ -22,7 +22,7 @@ Value = ll.Value
 
 I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64, HALF = ll.FloatType(), ll.DoubleType(), ll.HalfType()
-PTR = ll.PointerType()
+PTR, VOID = ll.PointerType(), ll.VoidType()
 
 
 class _BFloatType(ll.HalfType):
@@ -65,17 +65,10 @@ def append_blocks(b: ll.IRBuilder, name: str, *parts: str) -> list[ll.Block]:
     return [b.append_basic_block(f"{name}.{part}") for part in parts]
 
 
-def int_width(type_: Attribute) -> int:
-    """Return the bits of an integer type; 0 for any other type."""
-    return integer_width(type_) or 0
-
-
 def scalar_type(type_: Attribute) -> Type:
     """The LLVM type of an element type; ``index`` is i64."""
-    width = int_width(type_)
-    if width:
-        return ll.IntType(width)
-    return _SCALARS[type(type_)]
+    width = integer_width(type_)
+    return ll.IntType(width) if width else _SCALARS[type(type_)]
 
 
 def llvm_type(type_: Attribute) -> Type:
@@ -88,9 +81,7 @@ def llvm_type(type_: Attribute) -> Type:
 
 def memory_type(element: Attribute) -> Type:
     """Return the LLVM type of an element in memory; an i1 is a byte, as in NumPy."""
-    if int_width(element) == 1:
-        return I8
-    return scalar_type(element)
+    return I8 if integer_width(element) == 1 else scalar_type(element)
 
 
 def byte_width(element: Attribute) -> int:
@@ -109,6 +100,11 @@ def is_narrow_float(type_: Attribute) -> bool:
 def is_bfloat(type_: Attribute) -> bool:
     """Whether a type is bf16 or a vector of it; its LLVM type is i16."""
     return isinstance(element_type(type_), builtin.BFloat16Type)
+
+
+def element_of(type_: Type) -> Type:
+    """Return the element type of a vector; return any other type unchanged."""
+    return getattr(type_, "element", type_)
 
 
 def like(type_: Type, element: Type) -> Type:

@@ -17,15 +17,14 @@ from xetl.codegen.emitter import (
     Emitter,
     Strided,
     constant,
-    gives,
     is_constant,
     splat,
-    vector_of,
 )
 from xetl.codegen.math import intrinsic
 from xetl.codegen.types import (
     I32,
     I64,
+    VOID,
     Type,
     Value,
     byte_width,
@@ -43,70 +42,63 @@ _MOST_LANES = 1 << 12
 """More than a row of chunks that share a mask's number has."""
 
 
-def _broadcast(em: Emitter, op: vector.BroadcastOp) -> None:
+def _broadcast(em: Emitter, op: vector.BroadcastOp) -> Value:
     (source,) = em.all(op.operands)
-    _, lanes = vector_of(op.result.type)
     if isinstance(source.type, ll.VectorType):
         source = em.builder.extract_element(source, I32(0))
-    em.set(op.result, splat(em.builder, source, lanes))
+    return splat(em.builder, source, llvm_type(op.result.type).count)
 
 
-def _step(em: Emitter, op: vector.StepOp) -> None:
-    element, lanes = vector_of(op.result.type)
-    numbers = em.lane_numbers(op.result)
-    em.set(op.result, ll.Constant(ll.VectorType(element, lanes), numbers))
+def _step(em: Emitter, op: vector.StepOp) -> Value:
+    return ll.Constant(llvm_type(op.result.type), em.lane_numbers(op.result))
 
 
-def _extract(em: Emitter, op: vector.ExtractOp) -> None:
-    source = em.get(op.operands[0])
+def _position(em: Emitter, op: vector.ExtractOp | vector.InsertOp) -> Value:
     (position,) = op.position
-    index = I32(position) if isinstance(position, int) else em.get(position)
-    em.set(op.result, em.builder.extract_element(source, index))
+    return I32(position) if isinstance(position, int) else em.get(position)
 
 
-def _insert(em: Emitter, op: vector.InsertOp) -> None:
-    value, target = em.get(op.operands[0]), em.get(op.operands[1])
-    (position,) = op.position
-    index = I32(position) if isinstance(position, int) else em.get(position)
-    em.set(op.result, em.builder.insert_element(target, value, index))
+def _extract(em: Emitter, op: vector.ExtractOp) -> Value:
+    return em.builder.extract_element(em.get(op.source), _position(em, op))
 
 
-def _from_elements(em: Emitter, op: vector.FromElementsOp) -> None:
+def _insert(em: Emitter, op: vector.InsertOp) -> Value:
+    value, target = em.get(op.value), em.get(op.dest)
+    return em.builder.insert_element(target, value, _position(em, op))
+
+
+def _from_elements(em: Emitter, op: vector.FromElementsOp) -> Value:
     result = repeated(llvm_type(op.result.type), ll.Undefined)
     for index, element in enumerate(em.all(op.operands)):
         result = em.builder.insert_element(result, element, I32(index))
-    em.set(op.result, result)
+    return result
 
 
-def _shuffle(em: Emitter, op: vector.ShuffleOp) -> None:
+def _shuffle(em: Emitter, op: vector.ShuffleOp) -> Value:
     """Both vectors are of one length here: LLVM has no other shuffles."""
     left, right = em.all(op.operands)
     picked = [max(row, 0) for row in ints_of(op.mask)]  # -1 is any element
     mask = ll.Constant(ll.VectorType(I32, len(picked)), picked)
-    em.set(op.result, em.builder.shuffle_vector(left, right, mask))
+    return em.builder.shuffle_vector(left, right, mask)
 
 
-def _bitcast(em: Emitter, op: vector.BitcastOp) -> None:
+def _bitcast(em: Emitter, op: vector.BitcastOp) -> Value:
     value, to = em.get(op.operands[0]), llvm_type(op.result.type)
-    em.set(op.result, value if value.type == to else em.builder.bitcast(value, to))
+    return value if value.type == to else em.builder.bitcast(value, to)
 
 
-def _reduction(em: Emitter, op: vector.ReductionOp) -> None:
+def _reduction(em: Emitter, op: vector.ReductionOp) -> Value:
     """A horizontal reduction; the order of a float sum is LLVM's (reassoc)."""
-    source = em.get(op.operands[0])
-    kind = op.kind.kind
-    narrow_type = op.result.type
-    value = widen(em, source) if is_narrow_float(narrow_type) else source
-    element = value.type.element
-    if isinstance(element, ll.IntType):
-        result = _reduce(em, ON_INTEGERS[kind].llvm, value, ())
-    elif kind in SUMS:
+    value, kind, type_ = em.get(op.source), op.kind.kind, op.result.type
+    is_narrow = is_narrow_float(type_)
+    if not is_narrow and isinstance(value.type.element, ll.IntType):
+        return _reduce(em, ON_INTEGERS[kind].llvm, value, ())
+    value = widen(em, value) if is_narrow else value
+    if kind in SUMS:
         result = _tree(em, ON_FLOATS[kind].llvm, value)
     else:
         result = _reduce(em, ON_FLOATS[kind].llvm, value, UNSIGNED_ZERO)
-    if is_narrow_float(narrow_type):
-        result = narrow(em, result, narrow_type)
-    em.set(op.result, result)
+    return narrow(em, result, type_) if is_narrow else result
 
 
 def _reduce(em: Emitter, name: str, value: Value, flags: Sequence[str]) -> Value:
@@ -131,11 +123,10 @@ def _half(em: Emitter, value: Value, lanes: range) -> Value:
     return em.builder.shuffle_vector(value, repeated(value.type, ll.Undefined), mask)
 
 
-def _create_mask(em: Emitter, op: vector.CreateMaskOp) -> None:
+def _create_mask(em: Emitter, op: vector.CreateMaskOp) -> Value:
     """Lane i is set when i < bound; masks of one number less constants share that."""
     (bound,) = op.operands
-    _, lanes = vector_of(op.result.type)
-    start = 0
+    lanes, start = llvm_type(op.result.type).count, 0
     if isinstance(bound.owner, arith.SubiOp):
         less = constant_index(bound.owner.rhs)
         if less is not None and 0 <= less < _MOST_LANES:
@@ -143,7 +134,7 @@ def _create_mask(em: Emitter, op: vector.CreateMaskOp) -> None:
     limit = splat(em.builder, clamp_to_i32(em, em.get(bound), 2 * _MOST_LANES), lanes)
     places = [start + number for number in em.lane_numbers(op.result)]
     numbers = ll.Constant(ll.VectorType(I32, lanes), places)
-    em.set(op.result, em.builder.icmp_signed("<", numbers, limit))
+    return em.builder.icmp_signed("<", numbers, limit)
 
 
 def clamp_to_i32(em: Emitter, value: Value, lanes: int) -> Value:
@@ -179,12 +170,12 @@ def _place(em: Emitter, op: Any) -> tuple[Strided, Value]:
     return base, em.element_address(base, em.all(op.indices))
 
 
-def _load(em: Emitter, op: vector.LoadOp) -> None:
+def _load(em: Emitter, op: vector.LoadOp) -> Value:
     _, address = _place(em, op)
     type_ = op.result.type
     align = byte_width(type_.element_type)
     loaded = em.builder.load(address, typ=_memory_vector(type_), align=align)
-    em.set(op.result, _from_memory(em, loaded, type_))
+    return _from_memory(em, loaded, type_)
 
 
 def _store(em: Emitter, op: vector.StoreOp) -> None:
@@ -201,41 +192,31 @@ def _store(em: Emitter, op: vector.StoreOp) -> None:
     done.set_metadata("nontemporal", em.builder.module.add_metadata([I32(1)]))
 
 
-def _maskedload(em: Emitter, op: vector.MaskedloadOp) -> None:
+def _maskedload(em: Emitter, op: vector.MaskedloadOp) -> Value:
     base, address = _place(em, op)
     type_ = op.result.type
-    mask, passed = em.get(op.mask), em.get(op.pass_thru)
-    memory = _memory_vector(type_)
-    name = f"llvm.masked.load.{suffix(memory)}.p0"
-    passed = _to_memory(em, passed, type_.element_type)
-    loaded = masked_call(
-        em, name, memory, [address, mask, passed], 0, byte_width(base.element)
-    )
-    em.set(op.result, _from_memory(em, loaded, type_))
+    passed = _to_memory(em, em.get(op.pass_thru), type_.element_type)
+    operands = [address, em.get(op.mask), passed]
+    loaded = _masked_call(em, "load", _memory_vector(type_), operands, base)
+    return _from_memory(em, loaded, type_)
 
 
 def _maskedstore(em: Emitter, op: vector.MaskedstoreOp) -> None:
     base, address = _place(em, op)
-    mask = em.get(op.mask)
     value = _to_memory(em, em.get(op.value), base.element)
-    name = f"llvm.masked.store.{suffix(value.type)}.p0"
-    masked_call(
-        em, name, ll.VoidType(), [value, address, mask], 1, byte_width(base.element)
-    )
+    _masked_call(em, "store", VOID, [value, address, em.get(op.mask)], base)
 
 
-def masked_call(
-    em: Emitter,
-    name: str,
-    result: Type,
-    operands: list[Value],
-    pointer: int,
-    align: int,
+def _masked_call(
+    em: Emitter, what: str, result: Type, operands: list[Value], base: Strided
 ) -> Value:
     """Call a masked intrinsic; LLVM 22 takes the alignment as an attribute."""
+    pointer = int(result is VOID)  # a store has the value in front of the address
+    moved = operands[0].type if pointer else result
+    name = f"llvm.masked.{what}.{suffix(moved)}.{suffix(operands[pointer].type)}"
     call: Any = em.intrinsic(name, result, operands)
     attributes = ll.values.ArgumentAttributes()
-    attributes.align = align
+    attributes.align = byte_width(base.element)
     call.arg_attributes[pointer] = attributes
     return call
 
@@ -256,7 +237,7 @@ def _addresses(
     return addresses
 
 
-def _gather(em: Emitter, op: vector.GatherOp) -> None:
+def _gather(em: Emitter, op: vector.GatherOp) -> Value:
     base = em.strided(op.base)
     type_ = op.result.type
     addresses = _addresses(em, base, op, em.get(op.index_vec))
@@ -268,27 +249,23 @@ def _gather(em: Emitter, op: vector.GatherOp) -> None:
         b, lanes = em.builder, memory.count
         addresses = b.select(given, addresses, splat(b, spare, lanes))
         mask = repeated(given.type, 1)
-    name = f"llvm.masked.gather.{suffix(memory)}.v{memory.count}p0"
-    operands = [addresses, mask, passed]
-    loaded = masked_call(em, name, memory, operands, 0, byte_width(base.element))
+    loaded = _masked_call(em, "gather", memory, [addresses, mask, passed], base)
     if spare is not None:
         loaded = em.builder.select(given, loaded, passed)
-    em.set(op.result, _from_memory(em, loaded, type_))
+    return _from_memory(em, loaded, type_)
 
 
 def _scatter(em: Emitter, op: vector.ScatterOp) -> None:
     base = em.strided(op.base)
     addresses = _addresses(em, base, op, em.get(op.index_vec))
     value = _to_memory(em, em.get(op.value), base.element)
-    name = f"llvm.masked.scatter.{suffix(value.type)}.v{value.type.count}p0"
-    operands = [value, addresses, em.get(op.mask)]
-    masked_call(em, name, ll.VoidType(), operands, 1, byte_width(base.element))
+    _masked_call(em, "scatter", VOID, [value, addresses, em.get(op.mask)], base)
 
 
 TABLE: EmitTable = {
     vector.BroadcastOp: _broadcast,
     vector.StepOp: _step,
-    vector.ShapeCastOp: gives(lambda em, op: em.get(op.operands[0])),
+    vector.ShapeCastOp: lambda em, op: em.get(op.source),
     vector.ExtractOp: _extract,
     vector.InsertOp: _insert,
     vector.FromElementsOp: _from_elements,

@@ -16,7 +16,7 @@ from xetl.analysis.lane_order import of_any_order
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
 from xetl.codegen.division import check_divisions
-from xetl.codegen.emitter import EmitTable, Strided, constant, gives
+from xetl.codegen.emitter import EmitTable, Strided, constant
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import (
     F32,
@@ -270,19 +270,19 @@ _OF_MICRO_KERNELS = (
 )
 
 
-def _micro_kernel(em: KernelEmitter, op: Operation) -> None:
+def _micro_kernel(em: KernelEmitter, op: Operation) -> object:
     # Imported late: most kernels have no products.
     calls: Any = import_whole("xetl_cpu.emit.micro_kernel_calls")
-    calls.TABLE[type(op)](em, op)
+    return calls.TABLE[type(op)](em, op)
 
 
-def _exp2(em: KernelEmitter, op: math_ops.Exp2Op) -> None:
+def _exp2(em: KernelEmitter, op: math_ops.Exp2Op) -> object:
     flags: FastMathFlagsAttr | None = op.fastmath
     is_approximate = flags is not None and FastMathFlag.AFN in flags.data
     # AVX-512 gains nothing by it.
     is_low = op.nonpositive is not None and not em.target.has_masks
     name = f"exp2{'_nonpositive' * is_low}{'_approximate' * is_approximate}"
-    math.function(name)(em, op)
+    return math.function(name)(em, op)
 
 
 _TABLE: EmitTable = {
@@ -294,7 +294,7 @@ _TABLE: EmitTable = {
     **memref.TABLE,
     **dict.fromkeys(_OF_MICRO_KERNELS, _micro_kernel),
     func.CallOp: _call,
-    IntToPtrOp: gives(lambda em, op: em.builder.inttoptr(em.get(op.source), PTR)),
+    IntToPtrOp: lambda em, op: em.builder.inttoptr(em.get(op.source), PTR),
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
     dialect.ViewAddressOp: _view_address,

@@ -250,7 +250,7 @@ TABLE: EmitTable = {
     dialect.BlockGemmOp: _block_gemm,
     dialect.SkinnyGemmOp: _skinny_gemm,
     # Our own kernels need no address: the operations that use them know the kernel.
-    TileConfigDispatchOp: lambda em, op: em.set(op.kernel, constant(0)),
+    TileConfigDispatchOp: lambda em, op: constant(0),
     TileConfigOp: _configure,
     # The task around all programs has done this (`parallel.py`).
     dialect.ThreadTilesOp: lambda em, op: None,

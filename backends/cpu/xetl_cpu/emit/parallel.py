@@ -27,10 +27,11 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
+from xetl.analysis.liveness import used_from_outside
 from xetl.codegen.division import or_one
-from xetl.codegen.emitter import EmitTable, Emitter, constant, gives
+from xetl.codegen.emitter import EmitTable, Emitter, constant
 from xetl.codegen.scf import TABLE as CONTROL
-from xetl.codegen.scf import captured, flatten, rebuild
+from xetl.codegen.scf import flatten, rebuild
 from xetl.codegen.types import Function, Value, append_blocks, ll
 from xetl.dialects.base import is_vector, operations_in
 from xetl.dialects.upstream import memref, scf
@@ -133,7 +134,7 @@ def captured_parts(
     em: KernelEmitter, op: Operation
 ) -> tuple[list[SSAValue], list[Value]]:
     """Return values that regions use from outside, and their parts except constants."""
-    outside = captured(op)
+    outside = list(dict.fromkeys([*op.operands, *used_from_outside(op)]))
     parts = [part for value in outside for part in flatten(em.get(value))]
     # Views of one array share parts.
     parts = dict.fromkeys(each for each in parts if not isinstance(each, ll.Constant))
@@ -401,8 +402,8 @@ def _is_new(em: KernelEmitter, op: IsNewOp) -> None:
 TABLE: EmitTable = {
     scf.ParallelOp: emit_parallel,
     scf.ForOp: emit_groups,
-    ThreadCountOp: gives(lambda em, _: em.slot(THREADS)),
-    ThreadNumberOp: gives(lambda em, _: em.thread),
+    ThreadCountOp: lambda em, _: em.slot(THREADS),
+    ThreadNumberOp: lambda em, _: em.thread,
     IsNewOp: _is_new,
 }
 

@@ -132,7 +132,7 @@ def _emit_index(em: KernelEmitter, value: SSAValue) -> bool:
         op = each.owner
         if not isinstance(op, Operation) or not _is_of_address(op):
             return False
-        em.table[type(op)](em, op)
+        em.emit(op)
     return True
 
 

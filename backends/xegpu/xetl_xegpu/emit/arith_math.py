@@ -79,25 +79,23 @@ def _int_to_float(name: str) -> Emit:
     """Convert to narrow floats without f64, because not every device has f64."""
     plain = core.TABLE[{"sitofp": arith.SitofpOp, "uitofp": arith.UitofpOp}[name]]
 
-    def emit(em: KernelEmitter, op: Operation) -> None:
+    def emit(em: KernelEmitter, op: Operation) -> object:
         (source,) = em.all(op.operands)
         width = element_of(source.type).width
         if width == 1:
-            _bool_to_float(em, op, -1.0 if name == "sitofp" else 1.0)
-            return
+            return _bool_to_float(em, op, -1.0 if name == "sitofp" else 1.0)
         if not types.is_narrow_float(op.results[0].type) or width > types.I32.width:
-            plain(em, op)
-            return
+            return plain(em, op)
         if width == types.I32.width:
             source = core.shortened(em.builder, source, 8, 23, name == "uitofp")
         convert = getattr(em.builder, name)
         wide = convert(source, types.like(source.type, types.F32))
-        em.set(op.results[0], narrow(em, wide, op.results[0].type))
+        return narrow(em, wide, op.results[0].type)
 
     return emit
 
 
-def _bool_to_float(em: KernelEmitter, op: Operation, one: float) -> None:
+def _bool_to_float(em: KernelEmitter, op: Operation, one: float) -> types.Value:
     """Convert by a select: LLVM's backend aborts on conversions of boolean vectors."""
     type_ = op.results[0].type
     lowered = types.llvm_type(type_)
@@ -105,7 +103,7 @@ def _bool_to_float(em: KernelEmitter, op: Operation, one: float) -> None:
     wide = core.with_f32_type(lowered) if is_narrow else lowered
     numbers = (types.repeated(wide, one), types.repeated(wide, 0.0))
     chosen = em.builder.select(em.get(op.operands[0]), *numbers)
-    em.set(op.results[0], narrow(em, chosen, type_) if is_narrow else chosen)
+    return narrow(em, chosen, type_) if is_narrow else chosen
 
 
 def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:

@@ -31,7 +31,7 @@ _WORDS = 8
 """Words of a lane; each is a register of 16 lanes."""
 
 
-def _shuffle(em: KernelEmitter, op: vector.ShuffleOp) -> None:
+def _shuffle(em: KernelEmitter, op: vector.ShuffleOp) -> object:
     """Emit the choice of one half of eight words as assembly, all else by the core."""
     words, order = op.operands[0].owner, ints_of(op.mask)
     are_halves = (
@@ -41,10 +41,9 @@ def _shuffle(em: KernelEmitter, op: vector.ShuffleOp) -> None:
         and order == tuple(range(order[0], 2 * _WORDS, 2))
     )
     if em.device.emulated or not are_halves:
-        core.TABLE[vector.ShuffleOp](em, op)
-        return
+        return core.TABLE[vector.ShuffleOp](em, op)
     assert isinstance(words, vector.BitcastOp)
-    em.set(op.result, em.call(halves_of_words(order[0]), [em.get(words.source)]))
+    return em.call(halves_of_words(order[0]), [em.get(words.source)])
 
 
 TABLE: EmitTable = {vector.ShuffleOp: _shuffle}

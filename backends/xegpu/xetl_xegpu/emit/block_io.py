@@ -19,7 +19,7 @@ from itertools import product
 
 from xdsl.ir import SSAValue
 
-from xetl.codegen.emitter import EmitTable, gives
+from xetl.codegen.emitter import EmitTable
 from xetl.codegen.types import I1, I32, I64, Value, ll, llvm_type
 from xetl.devices import Access
 from xetl.dialects.base import element_type
@@ -318,7 +318,7 @@ TABLE: EmitTable = {
     simt.BlockLoadOp: _load,
     simt.BlockStoreOp: _store,
     simt.BlockPrefetchOp: _prefetch,
-    simt.DpasOp: gives(_dpas),
-    simt.LaneProductOp: gives(_lane_product),
-    simt.RoundToTf32Op: gives(_round_to_tf32),
+    simt.DpasOp: _dpas,
+    simt.LaneProductOp: _lane_product,
+    simt.RoundToTf32Op: _round_to_tf32,
 }

@@ -24,7 +24,7 @@ from xdsl.ir import SSAValue
 
 from xetl.codegen import types
 from xetl.codegen.arith import in_f32
-from xetl.codegen.emitter import EmitTable, constant, gives, is_constant
+from xetl.codegen.emitter import EmitTable, constant, is_constant
 from xetl.codegen.memref import instruction_of
 from xetl.errors import InternalError
 from xetl_xegpu import simt
@@ -321,6 +321,6 @@ def _part(b: types.Builder, type_: types.Type, address: types.Value) -> _Form:
 TABLE: EmitTable = {
     simt.LoadOp: _load,
     simt.StoreOp: _store,
-    simt.LocalBaseOp: gives(lambda _, op: constant(op.offset.value.data)),
-    simt.AtomicOp: gives(_atomic),
+    simt.LocalBaseOp: lambda _, op: constant(op.offset.value.data),
+    simt.AtomicOp: _atomic,
 }

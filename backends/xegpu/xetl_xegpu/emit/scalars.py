@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from xetl.codegen.types import I32, Type, Value, ll
+from xetl.codegen.types import I32, Type, Value, element_of, ll
 from xetl.worklist import Worklist
 
 ValueT = TypeVar("ValueT", bound=Value)
@@ -248,11 +248,6 @@ def is_vector(value: Value) -> bool:
 
 def _has_items(given: object) -> bool:
     return isinstance(given, Value) and is_vector(given)
-
-
-def element_of(type_: Type) -> Type:
-    """What a vector is of; a number is its own element."""
-    return getattr(type_, "element", type_)
 
 
 def bits_of(type_: Type) -> int:

@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import IntegerAttr
 
 from xetl.codegen.arith import in_f32
 from xetl.codegen.division import or_one
-from xetl.codegen.emitter import EmitTable, gives
+from xetl.codegen.emitter import EmitTable
 from xetl.codegen.types import I1, I16, I32, I64, Type, Value, ll
 from xetl.dialects.base import element_type
 from xetl.errors import InternalError
@@ -325,16 +325,16 @@ def _order(em: KernelEmitter, scope: str, spaces: Iterable[str]) -> None:
 
 
 TABLE: EmitTable = {
-    simt.ShuffleOp: gives(_shuffle),
-    simt.ReduceOp: gives(_reduce),
+    simt.ShuffleOp: _shuffle,
+    simt.ReduceOp: _reduce,
     simt.BarrierOp: _barrier,
     simt.BarrierArriveOp: _arrive,
     simt.BarrierWaitOp: _wait,
     simt.NamedBarrierOp: _named,
     simt.FenceOp: lambda em, op: _order(em, op.scope.data, op.spaces),
-    simt.GroupIdOp: gives(lambda em, op: em.program(op.axis)),
-    simt.NumGroupsOp: gives(lambda em, op: em.ask("get_num_groups", I32(op.axis))),
-    simt.SubgroupIdOp: gives(lambda em, _: em.ask("get_sub_group_id")),
-    simt.LaneIdOp: gives(lambda em, _: em.lane()),
+    simt.GroupIdOp: lambda em, op: em.program(op.axis),
+    simt.NumGroupsOp: lambda em, op: em.ask("get_num_groups", I32(op.axis)),
+    simt.SubgroupIdOp: lambda em, _: em.ask("get_sub_group_id"),
+    simt.LaneIdOp: lambda em, _: em.lane(),
     simt.ReturnOp: _return,
 }
