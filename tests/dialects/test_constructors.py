@@ -88,8 +88,8 @@ def test_reduce_pack_and_maps() -> None:
 
 def test_constants_and_comparisons() -> None:
     assert str(arith.ConstantOp.index(5).value) == "5 : index"
-    assert str(arith.ConstantOp.integer(255, i8).value) == "-1 : i8"
-    one = arith.ConstantOp.splat(1, VectorType(i1, [4]))
+    assert str(arith.ConstantOp.of(255, i8).value) == "-1 : i8"
+    one = arith.ConstantOp.of(1, VectorType(i1, [4]))
     assert "dense<true>" in str(one)
     (v,) = values(VectorType(f32, [2, 3]))
     assert arith.CmpfOp("olt", v, v).result.type == VectorType(i1, [2, 3])

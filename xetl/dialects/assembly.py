@@ -12,15 +12,15 @@ The language of formats is MLIR's; xDSL's `FormatParser` reads it. Differences t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation
+from xdsl.ir import Attribute, Block, Region
+from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
     AttrDictDirective,
     AttributeVariable,
@@ -43,9 +43,9 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.imports import import_whole
 
 from . import base
-from .operation import FORMATS, SEGMENTS
+from .operation import FORMATS, SEGMENTS, flatten
 from .property_values import default_properties
-from .type_rules import infer_types, plan_types
+from .type_rules import infer_types, plan_types, types_of
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
@@ -241,12 +241,7 @@ def _defaults_of(op: IRDLOperation) -> dict[str, Attribute]:
         return {}
     definition = op.get_irdl_definition()
     names = [name for name, _ in (*definition.operands, *definition.results)]
-    types: list[list[Attribute]] = []
-    for name in names:
-        field: SSAValue | Sequence[SSAValue] | None = getattr(op, name)
-        values = [field] if isinstance(field, SSAValue) else field or ()
-        types.append([value.type for value in values])
-    return default_properties(type(op), types)
+    return default_properties(type(op), [types_of(getattr(op, n)) for n in names])
 
 
 @dataclass(frozen=True)
@@ -366,10 +361,7 @@ class Format:
         self._before_types = self._directives[:split]
         self._types = self._directives[split:]
         self._steps = plan_types(op_type, parser.types_in_text())
-        options = op_type.get_irdl_definition().options
-        self._has_segments = any(
-            isinstance(option, AttrSizedOperandSegments) for option in options
-        )
+        self._has_segments = SEGMENTS in op_type.get_irdl_definition().properties
 
     def parse(self, parser: Parser, op_type: type[OpT]) -> OpT:
         """Parse an operation after its name."""
@@ -399,8 +391,8 @@ class Format:
             result_types=[each for given in results for each in given or ()],
             properties=properties,
             attributes=state.attributes,
-            successors=_flat(state.successors),
-            regions=_flat(state.regions),
+            successors=flatten(state.successors, Block),
+            regions=flatten(state.regions, Region),
         )
 
     def print(self, printer: Printer, op: IRDLOperation) -> None:
@@ -408,13 +400,6 @@ class Format:
         state = PrintingState()
         for directive in self._directives:
             directive.print(printer, state, op)
-
-
-_T = TypeVar("_T")
-
-
-def _flat(groups: Sequence[Sequence[_T] | None]) -> list[_T]:
-    return [each for group in groups for each in group or ()]
 
 
 @cache

@@ -33,18 +33,14 @@ def int_tuple(attribute: IntList) -> tuple[int, ...]:
 
 def parse_int_list(parser: AttrParser) -> IntList:
     """Parse ``[1, 2]`` or ``array<i64: 1, 2>``."""
-    if parser.parse_optional_keyword("array"):
-        parser.parse_punctuation("<")
+    if not parser.parse_optional_keyword("array"):
+        square, one = parser.Delimiter.SQUARE, parser.parse_integer
+        return int_list(parser.parse_comma_separated_list(square, one))
+    with parser.in_angle_brackets():
         parser.parse_type()
         parser.parse_punctuation(":")
-        values = parser.parse_comma_separated_list(
-            parser.Delimiter.NONE, parser.parse_integer
-        )
-        parser.parse_punctuation(">")
-        return int_list(values)
-    return int_list(
-        parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-    )
+        none, one = parser.Delimiter.NONE, parser.parse_integer
+        return int_list(parser.parse_comma_separated_list(none, one))
 
 
 def parse_struct(
@@ -95,11 +91,13 @@ class WordAttr(ParametrizedAttribute):
     """An attribute that is one word of ``WORDS``.
 
     The text is ``#dialect<name word>``, or ``#dialect.name<word>`` if `IS_IN_BRACKETS`.
+    ``SPELLINGS`` has other spellings that texts may use.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ()
     PROBLEM: ClassVar[str] = "`{word}` is not one of {known}"
     IS_IN_BRACKETS: ClassVar[bool] = False
+    SPELLINGS: ClassVar[Mapping[str, str]] = {}
 
     text: StringAttr = param_def()  # noqa: RUF009 (xDSL makes the field)
 
@@ -123,7 +121,7 @@ class WordAttr(ParametrizedAttribute):
         """Parse a word without brackets."""
         position = parser.pos
         word = parser.parse_identifier()
-        if word not in cls.WORDS:
+        if cls.SPELLINGS.get(word, word) not in cls.WORDS:
             parser.raise_error(cls._problem_with(word), position)
         return cls(word)
 

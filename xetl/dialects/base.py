@@ -22,6 +22,7 @@ from typing import (
 from typing_extensions import TypeIs
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
@@ -126,10 +127,12 @@ def split_indices(
     """Split ``[8, %i]`` as MLIR does: values, and constants with gaps for values."""
     values = [SSAValue.get(i) for i in indices if not isinstance(i, int)]
     static = [i if isinstance(i, int) else builtin.DYNAMIC_INDEX for i in indices]
-    return values, builtin.DenseArrayBase.from_list(builtin.i64, static)
+    return values, dense_i64(static)
 
 
-def mix_indices(static: Attribute, values: Iterable[SSAValue]) -> tuple[Index, ...]:
+def mix_indices(
+    static: Attribute | None, values: Iterable[SSAValue]
+) -> tuple[Index, ...]:
     """Undo ``split_indices``."""
     return fill_gaps(ints_of(static), values)
 
@@ -154,6 +157,18 @@ def ints_of(attribute: Attribute | None) -> tuple[int, ...]:
     if not isinstance(attribute, builtin.DenseArrayBase):
         raise TypeError(f"expected a dense array, found {attribute}")
     return tuple(int(i) for i in attribute.get_values())
+
+
+def map_of_dims(dims: Sequence[int], rank: int) -> builtin.AffineMapAttr:
+    """Return the map of ``rank`` dimensions whose results are ``dims``."""
+    results = tuple(map(AffineDimExpr, dims))
+    return builtin.AffineMapAttr(AffineMap(rank, 0, results))
+
+
+def dims_of_map(attribute: builtin.AffineMapAttr) -> tuple[int, ...]:
+    """Return the dimensions among the results of a map."""
+    results = attribute.data.results
+    return tuple(each.position for each in results if isinstance(each, AffineDimExpr))
 
 
 class Read(property, Generic[T]):
@@ -183,14 +198,6 @@ def dense_i64(values: Iterable[int]) -> builtin.DenseArrayBase:
     return builtin.DenseArrayBase.from_list(builtin.i64, tuple(values))
 
 
-def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> None:
-    """Check that a mixed list has a value for each of its gaps."""
-    gaps = ints_of(static).count(builtin.DYNAMIC_INDEX)
-    if gaps != len(values):
-        problem = f"{name}: {len(values)} values are given for {gaps} dynamic positions"
-        raise VerifyException(problem)
-
-
 class MixedList(Read[tuple[Index, ...]]):
     """A list of values and constants (as int).
 
@@ -201,21 +208,20 @@ class MixedList(Read[tuple[Index, ...]]):
 
     def __init__(self, values: str, static: str, name: str | None = None) -> None:
         """Mix two fields; messages use ``name``, by default the name of the values."""
-        super().__init__(self._mixed)
+        super().__init__(
+            lambda op: mix_indices(op.properties.get(static), getattr(op, values))
+        )
         self.values, self.static, self.name = values, static, name or values
-
-    def _mixed(self, op: Any) -> tuple[Index, ...]:
-        static = op.properties.get(self.static)
-        return () if static is None else mix_indices(static, getattr(op, self.values))
 
     def check(self, op: Any) -> None:
         """Check that the list has a value for each of its gaps."""
         static, values = op.properties.get(self.static), getattr(op, self.values)
-        if static is not None:
-            check_indices(self.name, static, values)
-        elif values:
+        gaps = ints_of(static).count(builtin.DYNAMIC_INDEX)
+        if gaps != len(values):
+            places = f"for {gaps} dynamic positions"
+            places = "without their places" if static is None else places
             given = f"{len(values)} values are given"
-            raise VerifyException(f"{self.name}: {given} without their places")
+            raise VerifyException(f"{self.name}: {given} {places}")
 
 
 def mixed_lists(op_type: type) -> list[MixedList]:
@@ -247,7 +253,7 @@ def parse_indices(
             static.append(builtin.DYNAMIC_INDEX)
 
     parser.parse_comma_separated_list(delimiter or parser.Delimiter.SQUARE, parse_one)
-    return ParsedIndices(values, builtin.DenseArrayBase.from_list(builtin.i64, static))
+    return ParsedIndices(values, dense_i64(static))
 
 
 def print_indices(

@@ -109,7 +109,14 @@ class HostCodeParser(FastParser):
         return None
 
     def _parse_host_function(self) -> Operation:
-        start, kept = self.pos, self._scopes()
+        start, dialects = self.pos, self._parser_state.dialect_stack.copy()
+        references = {k: v.copy() for k, v in self.forward_ssa_references.items()}
+        kept = {
+            "ssa_values": self.ssa_values.copy(),
+            "blocks": self.blocks,
+            "forward_block_references": self.forward_block_references,
+            "forward_ssa_references": references,
+        }
         try:
             return super().parse_operation()
         except ParseError as error:
@@ -117,26 +124,13 @@ class HostCodeParser(FastParser):
                 raise
             reason = error.msg.strip().splitlines()[0]
         self._resume_from(start)
-        values, blocks, block_references, references, dialects = kept
-        self.ssa_values = values  # pyright: ignore[reportAttributeAccessIssue]
-        self.blocks = blocks  # pyright: ignore[reportAttributeAccessIssue]
-        self.forward_block_references = block_references  # pyright: ignore[reportAttributeAccessIssue]
-        self.forward_ssa_references = references  # pyright: ignore[reportAttributeAccessIssue]
-        self._parser_state.dialect_stack = dialects  # pyright: ignore[reportAttributeAccessIssue]
+        vars(self).update(kept)
+        self._parser_state.dialect_stack = dialects
         self._skips_bodies = True
         declared = super().parse_operation()
         self._skips_bodies = False
         declared.attributes[UNREAD] = StringAttr(reason)
         return declared
-
-    def _scopes(self) -> tuple[object, ...]:
-        return (
-            self.ssa_values.copy(),
-            self.blocks,
-            self.forward_block_references,
-            {k: v.copy() for k, v in self.forward_ssa_references.items()},
-            self._parser_state.dialect_stack.copy(),
-        )
 
     def _skip_braces(self) -> None:
         """Skip to the token after the ``}`` of a body, if a body begins here."""

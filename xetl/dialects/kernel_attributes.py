@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation
+from collections.abc import Sequence
 
-from .base import ints_of, is_array
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Operation
+
+from .base import dense_i64, ints_of, is_array
 
 LEVEL = "xetile.level"
 WORKGROUP, SUBGROUP = "workgroup", "subgroup"
@@ -47,6 +49,32 @@ def argument_names(function: Operation, count: int) -> list[str]:
     names = given if is_array(given) else ()
     found = [each.data for each in names if isinstance(each, StringAttr)]
     return found + [f"argument {number}" for number in range(len(found), count)]
+
+
+def attributes_of_kernel(
+    level: str,
+    names: Sequence[str],
+    aliases: Sequence[int],
+    subgroups: Sequence[int] | None,
+    *marks: str,
+) -> dict[str, Attribute]:
+    """Return the attributes that describe a kernel.
+
+    Args:
+        level: whether values belong to a workgroup or to a subgroup.
+        names: the names of the arguments.
+        aliases: a number for each argument: equal for arguments that are the very same
+            view, -1 for all others.
+        subgroups: subgroups of a workgroup, for a kernel at subgroup level.
+        marks: names of further attributes, such as `TEXT`.
+    """
+    found: dict[str, Attribute] = {LEVEL: StringAttr(level)}
+    found |= dict.fromkeys(marks, UnitAttr())
+    found[ARG_NAMES] = ArrayAttr([StringAttr(name) for name in names])
+    found[ALIAS_GROUPS] = dense_i64(aliases)
+    if subgroups is not None:
+        found[SUBGROUPS] = dense_i64(subgroups)
+    return found
 
 
 def subgroups_along_axes(kernel: Operation) -> tuple[int, int, int]:

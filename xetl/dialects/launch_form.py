@@ -17,16 +17,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from .base import integer_width, is_memref, operations_in
 from .kernel_attributes import (
-    ALIAS_GROUPS,
-    ARG_NAMES,
     LEVEL,
     SHARED,
     STAGE,
     STORED,
     SUBGROUP,
-    SUBGROUPS,
     TEXT,
     WORKGROUP,
+    attributes_of_kernel,
 )
 from .memref_layout import memory_space_of, strides_of
 from .upstream import arith, func, gpu, memref
@@ -48,9 +46,7 @@ def launch_form(
     Args:
         function: the function of the text; it is not changed.
         others: functions that it may call; those that it does not call are left out.
-        names: the names of the arguments.
-        aliases: a number for each argument: equal for arguments that are the very same
-            view, -1 for all others.
+        names, aliases: see `attributes_of_kernel`.
         subgroups: subgroups of a workgroup along x, y and z, for a kernel at subgroup
             level.
     """
@@ -69,16 +65,8 @@ def launch_form(
     kernel = gpu.FuncOp(function.sym_name.data, body, location=function.location)
     level = function.attributes.get(LEVEL)
     is_subgroup = isinstance(level, builtin.StringAttr) and level.data == SUBGROUP
-    kernel.attributes |= {
-        LEVEL: builtin.StringAttr(SUBGROUP if is_subgroup else WORKGROUP),
-        TEXT: builtin.UnitAttr(),
-        ARG_NAMES: builtin.ArrayAttr([builtin.StringAttr(name) for name in names]),
-        ALIAS_GROUPS: builtin.DenseArrayBase.from_list(builtin.i64, list(aliases)),
-    }
-    if is_subgroup:
-        kernel.attributes[SUBGROUPS] = builtin.DenseArrayBase.from_list(
-            builtin.i64, list(subgroups)
-        )
+    name, counts = (SUBGROUP, subgroups) if is_subgroup else (WORKGROUP, None)
+    kernel.attributes |= attributes_of_kernel(name, names, aliases, counts, TEXT)
     callees = [other.clone() for other in _called(body, others)]
     named = _globals_for(function, kernel)
     inner = Region(Block([*named, kernel, *callees]))

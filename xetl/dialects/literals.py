@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
-from .base import Dense, Vector, is_dense, is_integer_attr, is_vector
+from .base import Dense, Vector, element_type, is_dense, is_integer_attr, is_vector
 
 if TYPE_CHECKING:
     from xdsl.printer import Printer
@@ -50,21 +50,15 @@ def splat_value(attribute: Attribute) -> int | float | None:
 
 def make_splat(value: int | float, type_: Attribute) -> Attribute:
     """Return the constant ``value`` of a scalar or vector type."""
-    if not is_vector(type_):
-        if isinstance(type_, builtin.AnyFloat):
-            return builtin.FloatAttr(float(value), type_)
-        if type_ == builtin.i1:
-            return builtin.IntegerAttr(1 if value else 0, builtin.i1)
-        bits = type_.bitwidth if isinstance(type_, builtin.IntegerType) else 64
-        return builtin.IntegerAttr(wrap(int(value), bits), type_)  # pyright: ignore[reportCallIssue, reportArgumentType]
-    element = type_.element_type
-    number = float(value) if isinstance(element, builtin.AnyFloat) else int(value)
-    if isinstance(element, builtin.IntegerType):
-        number = wrap(int(value), element.bitwidth)
-    return cast(
-        Attribute,
-        builtin.DenseIntOrFPElementsAttr.from_list(type_, [number]),  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
-    )
+    element: Any = element_type(type_)
+    if isinstance(element, builtin.AnyFloat):
+        number = float(value)
+    else:
+        number = wrap(int(value), getattr(element, "bitwidth", 64))
+    if is_vector(type_):
+        return builtin.DenseIntOrFPElementsAttr.from_list(cast("Any", type_), [number])
+    make: Any = builtin.FloatAttr if isinstance(number, float) else builtin.IntegerAttr
+    return make(number, element)
 
 
 def with_type(dense: Dense, type_: Vector) -> Attribute:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
-from xdsl.ir.affine import AffineDimExpr
 
-from .base import is_integer_attr
+from .base import dims_of_map, is_integer_attr
 
 ENDLESS = 1 << 62
 """The extent of an array of unknown length; its accesses have masks."""
@@ -48,11 +47,8 @@ def strides_of(type_: builtin.MemRefType[Attribute]) -> list[int | None] | None:
         ]
     order = list(range(rank))
     if isinstance(layout, builtin.AffineMapAttr):
-        results = layout.data.results
-        if len(results) != rank:
-            return None
-        dims = [e.position for e in results if isinstance(e, AffineDimExpr)]
-        if sorted(dims) != order:
+        dims = list(dims_of_map(layout))
+        if len(layout.data.results) != rank or sorted(dims) != order:
             return None
         order = dims
     strides: list[int | None] = [None] * rank

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, TypeVar, 
 from xdsl import irdl
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.traits import Commutative, OpTrait
+from xdsl.traits import Commutative, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.imports import import_whole
@@ -164,6 +164,10 @@ class XetlOp(irdl.IRDLOperation, metaclass=_Plain):
             regions=flatten(regions, Region),
             successors=flatten(successors, Block),
         )
+
+
+class PureOp(XetlOp, traits=[Pure()]):
+    """Base of operations without effects, which may run at any place."""
 
 
 _DEFINING = ForkSafeLock()
@@ -300,10 +304,7 @@ class _Facts:
         self._is_single = [
             not isinstance(each, irdl.VariadicDef) for _, each in definition.operands
         ]
-        self.has_segments = any(
-            isinstance(option, irdl.AttrSizedOperandSegments)
-            for option in definition.options
-        )
+        self.has_segments = SEGMENTS in definition.properties
         self._operands = {name: index for index, name in enumerate(operands)}
         self._makers = {
             accessor: (name, maker_of(op_type, accessor, definition.properties[name]))
@@ -325,7 +326,6 @@ class _Facts:
             for index, (_, each) in enumerate(definition.results)
             if not is_inferred(each.constr)
         ]
-        self._type_count = len(self._given)
         kinds = [each for _, each in definition.regions]
         self.region_count = sum(not isinstance(x, irdl.VariadicDef) for x in kinds)
         known = [*operands, *(results[index] for index in self._given)]
@@ -341,7 +341,7 @@ class _Facts:
             if isinstance(each, Attribute | Region):
                 count = index
                 break
-        end = count + self._type_count
+        end = count + len(self._given)
         values, types, others = given[:count], given[count:end], given[end:]
         missing = self._operand_count - len(values)
         values = (*values, *[None] * missing) if missing else values

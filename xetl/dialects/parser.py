@@ -370,10 +370,8 @@ class XetlParser(HostCodeParser, MemRefTextParser):
 
     def _get_op_by_name(self, name: str) -> type[ir.Operation]:
         if name.startswith("transform."):
-            text = (
-                "scripts of `transform` are not read: backends choose tiles and loops"
-            )
-            self.raise_error(f"{text} themselves; leave the script's module out")
+            text = "scripts of `transform` are not read: backends choose tiles and"
+            self.raise_error(f"{text} loops themselves; leave the script's module out")
         return super()._get_op_by_name(OTHER_SPELLINGS.get(name, name))
 
     def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
@@ -408,14 +406,11 @@ _PROPERTIES = {"broadcast_dim": "broadcast_dims", "reduction_dim": "reduction_di
 
 def settle(op: ir.Operation) -> None:
     """Rewrite in place an operation of our dialect that was read in generic form."""
-    for old, new in _PROPERTIES.items():
-        for found in (op.properties, op.attributes):
-            if old in found:
-                op.properties[new] = found.pop(old)
-    for old, new in MAP_SPELLINGS.items():
-        for found in (op.properties, op.attributes):
-            if old in found:
-                op.attributes[new] = found.pop(old)
+    for names, target in ((_PROPERTIES, op.properties), (MAP_SPELLINGS, op.attributes)):
+        for old, new in names.items():
+            for found in (op.properties, op.attributes):
+                if old in found:
+                    target[new] = found.pop(old)
     if "kind" in op.properties:
         op.properties["kind"] = _kind(op.properties["kind"])
     if isinstance(op, StoreScatterOp) and isinstance(op.operands[1].type, TileType):

@@ -12,22 +12,22 @@ converts them to one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.records import record
 
+from .attributes import WordAttr
 from .upstream import arith
 from .upstream.elementwise import is_float
 
 if TYPE_CHECKING:
-    from xdsl.parser import AttrParser, Parser
-    from xdsl.printer import Printer
+    from xdsl.parser import Parser
 
 
 def _least(bits: int) -> int:
@@ -103,7 +103,7 @@ _KINDS: dict[str, tuple[OnFloats | None, OnIntegers | None]] = {
         None,
     ),
 }
-"""All kinds in the order of MLIR's enum, as `#vector.kind` holds the number."""
+"""All kinds in the order of MLIR's enum."""
 
 ON_FLOATS = {kind: floats for kind, (floats, _) in _KINDS.items() if floats}
 ON_INTEGERS = {kind: integers for kind, (_, integers) in _KINDS.items() if integers}
@@ -168,8 +168,7 @@ def kind_attribute(kind: str) -> builtin.StringAttr:
 
 def kind_fits(kind: str, element: Attribute) -> bool:
     """Whether ``kind`` combines elements of this type."""
-    fitting = FLOAT_KINDS if is_float(element) else INTEGER_KINDS
-    return kind == "assign" or kind in fitting
+    return kind == "assign" or kind in (ON_FLOATS if is_float(element) else ON_INTEGERS)
 
 
 def parse_kind(parser: Parser) -> str:
@@ -185,31 +184,20 @@ def parse_kind(parser: Parser) -> str:
         parser.raise_error(str(error), position)
 
 
-@irdl_attr_definition
-class CombiningKindAttr(ParametrizedAttribute):
-    """``#vector.kind<add>``.  Source: MLIR, `vector` dialect."""
+@irdl_attr_definition(init=False)
+class CombiningKindAttr(WordAttr):
+    """``#vector.kind<add>``, in any spelling.  Source: MLIR, `vector` dialect."""
 
     name = "vector.kind"
-
-    number: builtin.IntAttr = param_def()
+    WORDS: ClassVar[tuple[str, ...]] = KINDS
+    PROBLEM: ClassVar[str] = "`{word}` is no combining kind"
+    IS_IN_BRACKETS: ClassVar[bool] = True
+    SPELLINGS: ClassVar[Mapping[str, str]] = _SPELLINGS
 
     def __init__(self, kind: str) -> None:
-        super().__init__(builtin.IntAttr(KINDS.index(normalize_kind(kind))))
+        super().__init__(normalize_kind(kind))
 
     @property
     def kind(self) -> str:
         """One of KINDS."""
-        return KINDS[self.number.data]
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<add>``."""
-        with parser.in_angle_brackets():
-            position = parser.pos
-            name = parser.parse_identifier()
-        if _SPELLINGS.get(name, name) not in KINDS:
-            parser.raise_error(f"`{name}` is no combining kind", position)
-        return cls(name).parameters
-
-    def print_parameters(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.kind}>")
+        return self.word

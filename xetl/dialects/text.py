@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Dialect, Operation, Region
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.errors import IRError, suggest
@@ -139,10 +139,11 @@ def _merge_blocks(text: str, region: Region) -> bool:
         return False
     entry = region.blocks[0]
     while isinstance(last := entry.last_op, cf.BrOp):
-        target = last.dest
+        target, given = last.dest, last.dest_operands
         if target is entry or _predecessors(region, target) != 1:
             break
-        _append(entry, last, target)
+        Rewriter.erase_op(last)
+        Rewriter.inline_block(target, InsertPoint.at_end(entry), given)
     if len(region.blocks) > 1:
         culprit = entry.last_op
         assert culprit is not None
@@ -152,19 +153,6 @@ def _merge_blocks(text: str, region: Region) -> bool:
         )
         raise error_at(text, culprit, problem, "X0703")
     return True
-
-
-def _append(entry: Block, branch: cf.BrOp, target: Block) -> None:
-    for argument, value in zip(target.args, branch.dest_operands):
-        argument.replace_all_uses_with(value)
-    Rewriter.erase_op(branch)
-    for op in list(target.ops):
-        op.detach()
-        entry.add_op(op)
-    region = target.parent
-    assert region is not None
-    region.detach_block(target)
-    target.erase()
 
 
 def _predecessors(region: Region, target: Block) -> int:

@@ -197,10 +197,11 @@ class _Checks:
     def _types(self, op: irdl.IRDLOperation) -> Sequence[Sequence[Sequence[Attribute]]]:
         if self._is_plain:
             return [[(v.type,) for v in group] for group in (op.operands, op.results)]
-        return [[_types_of(getattr(op, n)) for n in names] for names in self._names]
+        return [[types_of(getattr(op, n)) for n in names] for names in self._names]
 
 
-def _types_of(values: SSAValue | Sequence[SSAValue] | None) -> Sequence[Attribute]:
+def types_of(values: SSAValue | Sequence[SSAValue] | None) -> Sequence[Attribute]:
+    """Return the types of an operand or result of a definition."""
     if isinstance(values, SSAValue):
         return (values.type,)
     return [each.type for each in values or ()]

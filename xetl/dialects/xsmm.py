@@ -22,10 +22,9 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, MemRefType, StringAttr, i64
 from xdsl.ir import Dialect
 from xdsl.irdl import operand_def, prop_def, result_def
-from xdsl.traits import Pure
 
 from xetl.dialects.base import check, ints_of
-from xetl.dialects.operation import XetlOp, operations_of
+from xetl.dialects.operation import PureOp, XetlOp, operations_of
 
 from .traits import READS_AND_WRITES
 
@@ -90,7 +89,7 @@ def _check_name(what: str, name: str, table: Mapping[str, int]) -> None:
     check(name in table, "{} `{}` is not one of {}", what, name, ", ".join(table))
 
 
-class DispatchOp(XetlOp, traits=[Pure()]):
+class DispatchOp(PureOp):
     """The base class of dispatches: sizes, flags and a data type."""
 
     assembly_format = (

@@ -86,10 +86,10 @@ def _any_tile(ctx: Context, like: types.Tile) -> types.Tile:
     """Return an empty tile at address 0."""
     type_ = like.ssa.type
     assert isinstance(type_, xetile.TileType)
-    nowhere = ctx.emit(arith.ConstantOp.integer(0, types.I64))
+    nowhere = ctx.emit(arith.ConstantOp.of(0, types.I64))
     if like.scattered:
         where = VectorType(IndexType(), type_.shape)
-        indices = ctx.emit(arith.ConstantOp.splat(0, where))
+        indices = ctx.emit(arith.ConstantOp.of(0, where))
         op = xetile.InitTileOp(nowhere, (), type_, (0,), (1,), indices=indices)
     else:
         strides = (type_.shape[1], 1) if type_.order == (1, 0) else (1, type_.shape[0])

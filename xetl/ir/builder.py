@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -21,7 +21,6 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import Index, element_type, with_element
-from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.upstream.elementwise import bit_width
 
@@ -93,11 +92,9 @@ class Builder:
         finally:
             self.point = previous
 
-    @contextmanager
-    def inside(self, block: Block) -> Generator[None]:
+    def inside(self, block: Block) -> AbstractContextManager[None]:
         """Append to ``block`` for the duration of a ``with`` statement."""
-        with self.at(InsertPoint.at_end(block)):
-            yield
+        return self.at(InsertPoint.at_end(block))
 
     # Operations -----------------------------------------------------------------------
 
@@ -130,7 +127,7 @@ class Builder:
 
     def constant(self, number: int | float, type_: Attribute) -> SSAValue:
         """Insert a constant: a scalar, or a vector with this number in each lane."""
-        return self.insert(arith.ConstantOp(make_splat(number, type_), type_))
+        return self.insert(arith.ConstantOp.of(number, type_))
 
     def index(self, index: Index) -> SSAValue:
         """Return ``index`` as an SSA value; insert a constant for an integer."""

@@ -12,7 +12,6 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import prop_def, result_def, var_operand_def
-from xdsl.traits import Pure
 
 from ..base import (
     Value,
@@ -23,14 +22,14 @@ from ..base import (
     resolve_indices,
     write,
 )
-from ..operation import Common, XetlOp, operations_of
+from ..operation import Common, PureOp, operations_of
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser
     from xdsl.printer import Printer
 
 
-class _AffineOp(XetlOp, traits=[Pure()]):
+class _AffineOp(PureOp):
     """``op #map(dimensions)[symbols]``."""
 
     map_operands = var_operand_def(IndexType)

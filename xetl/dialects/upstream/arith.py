@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, VectorType, i1
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Attribute, Dialect, TypedAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 from xdsl.traits import ConstantLike, Pure
@@ -24,11 +24,11 @@ from ..base import (
 )
 from ..literals import make_splat, print_dense
 from ..operation import Common, XetlOp, operations_of, row
-from ..traits import Elementwise
 from ..type_rules import like
 from .elementwise import (
     CastOp,
     CompareOp,
+    ElementwiseOp,
     ExactBinaryOp,
     FastMathFlagsAttr,
     FloatBinaryOp,
@@ -52,9 +52,7 @@ AddiOp = row(OverflowBinaryOp, "arith.addi", "Sum, wrapping.", commutes=True)
 SubiOp = row(OverflowBinaryOp, "arith.subi", "Difference, wrapping.")
 MuliOp = row(OverflowBinaryOp, "arith.muli", "Product, wrapping.", commutes=True)
 ShliOp = row(
-    OverflowBinaryOp,
-    "arith.shli",
-    "Shift left; undefined from the width of the type on.",
+    OverflowBinaryOp, "arith.shli", "Shift left; undefined from the type's width on."
 )
 DivsiOp = row(
     ExactBinaryOp,
@@ -88,28 +86,16 @@ RemfOp = row(
     FloatBinaryOp, "arith.remf", "Remainder with the sign of the left side (C's fmod)."
 )
 MaximumfOp = row(
-    FloatBinaryOp,
-    "arith.maximumf",
-    "Maximum; NaN if either is NaN, and -0 < 0.",
-    commutes=True,
+    FloatBinaryOp, "arith.maximumf", "Maximum; NaN wins, and -0 < 0.", commutes=True
 )
 MinimumfOp = row(
-    FloatBinaryOp,
-    "arith.minimumf",
-    "Minimum; NaN if either is NaN, and -0 < 0.",
-    commutes=True,
+    FloatBinaryOp, "arith.minimumf", "Minimum; NaN wins, and -0 < 0.", commutes=True
 )
 MaxnumfOp = row(
-    FloatBinaryOp,
-    "arith.maxnumf",
-    "Maximum; the other one if either is NaN.",
-    commutes=True,
+    FloatBinaryOp, "arith.maxnumf", "Maximum; numbers win over NaN.", commutes=True
 )
 MinnumfOp = row(
-    FloatBinaryOp,
-    "arith.minnumf",
-    "Minimum; the other one if either is NaN.",
-    commutes=True,
+    FloatBinaryOp, "arith.minnumf", "Minimum; numbers win over NaN.", commutes=True
 )
 NegfOp = row(FloatUnaryOp, "arith.negf", "Negation: flips the sign bit, of NaN too.")
 ExtsiOp = row(WideningOp, "arith.extsi", "Widen an integer with copies of its sign.")
@@ -153,30 +139,22 @@ class TruncfOp(NarrowingOp, name="arith.truncf"):
     )
 
 
-class SitofpOp(CastOp, name="arith.sitofp"):
-    """Signed integer to float, to nearest even."""
-
+class _ToFloatOp(CastOp):
     RESULT = "float"
 
 
-class UitofpOp(CastOp, name="arith.uitofp"):
-    """Unsigned integer to float, to nearest even."""
-
-    RESULT = "float"
-
-
-class FptosiOp(CastOp, name="arith.fptosi"):
-    """Float to signed integer, towards zero; undefined out of range."""
-
+class _FromFloatOp(CastOp):
     SOURCE = "float"
 
 
-class FptouiOp(CastOp, name="arith.fptoui"):
-    """Float to unsigned integer, towards zero; undefined out of range."""
-
-    SOURCE = "float"
-
-
+SitofpOp = row(_ToFloatOp, "arith.sitofp", "Signed integer, rounded to nearest even.")
+UitofpOp = row(_ToFloatOp, "arith.uitofp", "Unsigned integer, rounded to nearest even.")
+FptosiOp = row(
+    _FromFloatOp, "arith.fptosi", "Signed, towards zero; undefined out of range."
+)
+FptouiOp = row(
+    _FromFloatOp, "arith.fptoui", "Unsigned, towards zero; undefined out of range."
+)
 IndexCastOp = row(
     IndexConversionOp, "arith.index_cast", "Integer to index or back, signed."
 )
@@ -196,9 +174,7 @@ class BitcastOp(CastOp, name="arith.bitcast"):
         check(same, "a bitcast keeps shape and width, found {} to {}", source, result)
 
 
-class AdduiExtendedOp(
-    XetlOp, name="arith.addui_extended", traits=[Pure(), Elementwise()]
-):
+class AdduiExtendedOp(ElementwiseOp, name="arith.addui_extended"):
     """Add unsigned integers; the second result says whether the sum wrapped."""
 
     lhs = operand_def()
@@ -212,8 +188,8 @@ class AdduiExtendedOp(
         check_elements("integer", self.sum.type)
 
 
-class ExtendedProductOp(XetlOp, traits=[Pure(), Elementwise()]):
-    """A product with two results of the operands' type: its lower and upper half."""
+class ExtendedProductOp(ElementwiseOp):
+    """The whole product of two integers: its lower half, then its upper half."""
 
     lhs = operand_def()
     rhs = operand_def(like("lhs"))
@@ -226,14 +202,10 @@ class ExtendedProductOp(XetlOp, traits=[Pure(), Elementwise()]):
 
 
 MulsiExtendedOp = row(
-    ExtendedProductOp,
-    "arith.mulsi_extended",
-    "The whole product of two integers with sign.",
+    ExtendedProductOp, "arith.mulsi_extended", "The whole product, with sign."
 )
 MuluiExtendedOp = row(
-    ExtendedProductOp,
-    "arith.mului_extended",
-    "The whole product of two integers without sign.",
+    ExtendedProductOp, "arith.mului_extended", "The whole product, without sign."
 )
 
 
@@ -270,17 +242,10 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
         return cls(number, number.type, **common)
 
     @classmethod
-    def integer(
-        cls, value: int, type_: IntegerType, **common: Unpack[Common]
+    def of(
+        cls, value: int | float, type_: Attribute, **common: Unpack[Common]
     ) -> ConstantOp:
-        """Return an integer constant; the value is taken modulo ``2**width``."""
-        return cls(make_splat(value, type_), type_, **common)
-
-    @classmethod
-    def splat(
-        cls, value: int | float, type_: VectorType[Attribute], **common: Unpack[Common]
-    ) -> ConstantOp:
-        """Return a vector whose elements are all ``value``."""
+        """Return a number, or a vector of it; integers are modulo ``2**width``."""
         return cls(make_splat(value, type_), type_, **common)
 
     @classmethod
@@ -337,7 +302,7 @@ class CmpfOp(CompareOp, name="arith.cmpf"):
     )
 
 
-class SelectOp(XetlOp, name="arith.select", traits=[Pure(), Elementwise()]):
+class SelectOp(ElementwiseOp, name="arith.select"):
     """``true_value`` where the condition holds, else ``false_value``."""
 
     condition = true_value = operand_def()

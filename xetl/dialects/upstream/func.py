@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from typing_extensions import Unpack
 from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
-
-from xetl.records import record
 
 from ..base import Value, check, is_array, write
 from ..operation import Common, XetlOp, operations_of
@@ -41,85 +38,57 @@ def check_returns(body: Region, type_: builtin.FunctionType) -> None:
 # Text that kernels of other dialects use, too. Source: MLIR, FunctionOpInterface.
 
 
-@record()
-class ParsedSignature:
-    """``(%a: type {...}, ...) -> (type {...}, ...)``; a declaration has no names."""
-
-    arguments: list[Parser.Argument] = field(default_factory=list[Any])
-    inputs: list[Attribute] = field(default_factory=list[Attribute])
-    input_attributes: list[builtin.DictionaryAttr] = field(
-        default_factory=list[builtin.DictionaryAttr]
-    )
-    results: list[Attribute] = field(default_factory=list[Attribute])
-    result_attributes: list[builtin.DictionaryAttr] = field(
-        default_factory=list[builtin.DictionaryAttr]
-    )
-
-    @property
-    def function_type(self) -> builtin.FunctionType:
-        """The type of the function."""
-        return builtin.FunctionType.from_lists(self.inputs, self.results)
-
-    def attribute_properties(self) -> dict[str, Attribute]:
-        """Return the properties `arg_attrs` and `res_attrs`, each only if not empty."""
-        found: dict[str, Attribute] = {}
-        if any(attributes.data for attributes in self.input_attributes):
-            found["arg_attrs"] = builtin.ArrayAttr(self.input_attributes)
-        if any(attributes.data for attributes in self.result_attributes):
-            found["res_attrs"] = builtin.ArrayAttr(self.result_attributes)
-        return found
+Attributed: TypeAlias = tuple[Attribute, builtin.DictionaryAttr]
+"""The type of an argument or a result, and its attributes."""
 
 
-def parse_signature(parser: Parser) -> ParsedSignature:
-    """Parse arguments and results."""
-    signature = ParsedSignature()
+def parse_signature(
+    parser: Parser,
+) -> tuple[list[Parser.Argument], dict[str, Attribute]]:
+    """Parse ``(%a: type {...}, ...) -> (type {...}, ...)``; a declaration has no names.
 
-    def parse_input() -> None:
+    Return the arguments, and what the signature says as properties of a function.
+    """
+    arguments: list[Parser.Argument] = []
+
+    def parse_one() -> Attributed:
+        type_ = parser.parse_type()
+        return type_, builtin.DictionaryAttr(parser.parse_optional_attr_dict())
+
+    def parse_input() -> Attributed:
         argument = parser.parse_optional_argument()
         if argument is None:
-            type_ = parser.parse_type()
-        else:
-            signature.arguments.append(argument)
-            type_ = argument.type
+            found = parse_one()
+            parser.parse_optional_location()
+            return found
+        arguments.append(argument)
         attributes = parser.parse_optional_attr_dict()
-        signature.input_attributes.append(builtin.DictionaryAttr(attributes))
-        signature.inputs.append(type_)
-        location = parser.parse_optional_location()
-        if argument is not None and location is not None:
-            argument.location = location
+        argument.location = parser.parse_optional_location() or argument.location
+        return argument.type, builtin.DictionaryAttr(attributes)
 
-    def parse_result() -> None:
-        signature.results.append(parser.parse_type())
-        attributes = parser.parse_optional_attr_dict()
-        signature.result_attributes.append(builtin.DictionaryAttr(attributes))
-
-    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_input)
+    paren = parser.Delimiter.PAREN
+    inputs = parser.parse_comma_separated_list(paren, parse_input)
+    results: list[Attributed] = []
     if parser.parse_optional_punctuation("->"):
-        several = parser.parse_optional_comma_separated_list(
-            parser.Delimiter.PAREN, parse_result
+        several = parser.parse_optional_comma_separated_list(paren, parse_one)
+        one = several is None
+        results = (
+            [(parser.parse_type(), builtin.DictionaryAttr({}))] if one else several
         )
-        if several is None:
-            signature.results.append(parser.parse_type())
-            signature.result_attributes.append(builtin.DictionaryAttr({}))
-    return signature
-
-
-def parse_attribution(parser: Parser) -> Parser.Argument:
-    """Parse ``%memory : type {...}``; the attributes are dropped."""
-    argument = parser.parse_argument()
-    parser.parse_optional_attr_dict()
-    return argument
+    types = [[type_ for type_, _ in each] for each in (inputs, results)]
+    properties: dict[str, Attribute] = {
+        "function_type": builtin.FunctionType.from_lists(*types)
+    }
+    for name, each in (("arg_attrs", inputs), ("res_attrs", results)):
+        if any(attributes.data for _, attributes in each):
+            properties[name] = builtin.ArrayAttr([given for _, given in each])
+    return arguments, properties
 
 
 def parse_keyword_attributes(parser: Parser) -> dict[str, Attribute]:
     """Parse ``attributes {...}`` if it is there."""
     is_there = parser.parse_optional_keyword("attributes") is not None
     return parser.parse_optional_attr_dict() if is_there else {}
-
-
-def parse_body(parser: Parser, arguments: Sequence[Parser.Argument]) -> Region:
-    """Parse the body; return an empty region if there is none."""
-    return parser.parse_optional_region(arguments) or Region()
 
 
 def _attributes_at(attributes: Attribute | None, index: int) -> dict[str, Attribute]:
@@ -200,14 +169,12 @@ class FuncOp(
         if visibility is not None:
             properties["sym_visibility"] = visibility
         properties["sym_name"] = parser.parse_symbol_name()
-        signature = parse_signature(parser)
-        properties["function_type"] = signature.function_type
+        arguments, of_signature = parse_signature(parser)
         attributes = parse_keyword_attributes(parser)
-        body = parse_body(parser, signature.arguments)
         return cls.create(
-            properties=properties | signature.attribute_properties(),
+            properties=properties | of_signature,
             attributes=attributes,
-            regions=[body],
+            regions=[parser.parse_optional_region(arguments) or Region()],
         )
 
     def print(self, printer: Printer) -> None:

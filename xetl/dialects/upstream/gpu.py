@@ -9,18 +9,12 @@ from typing_extensions import Unpack
 from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Dialect, Region, SpacedOpaqueSyntaxAttribute
-from xdsl.traits import (
-    IsolatedFromAbove,
-    NoTerminator,
-    Pure,
-    SymbolOpInterface,
-    SymbolTable,
-)
+from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import WordAttr
 from ..base import check, write
-from ..operation import Common, XetlOp, operations_of, row
+from ..operation import Common, PureOp, XetlOp, operations_of, row
 from ..traits import READS_AND_WRITES
 from . import func as syntax
 from .func import GivingOp, check_returns
@@ -109,16 +103,21 @@ class FuncOp(
     def parse(cls, parser: Parser) -> Self:
         """Parse ``@name(%a: type) kernel attributes {...} {...}``."""
         properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
-        signature = syntax.parse_signature(parser)
-        properties["function_type"] = signature.function_type
-        memory: list[Parser.Argument] = []
+        arguments, of_signature = syntax.parse_signature(parser)
+        count = len(arguments)
+
+        def parse_memory() -> None:
+            """Parse ``%memory : type {...}``; the attributes are dropped."""
+            arguments.append(parser.parse_argument())
+            parser.parse_optional_attr_dict()
+
         for keyword in ("workgroup", "private"):
             if parser.parse_optional_keyword(keyword):
-                memory += parser.parse_comma_separated_list(
-                    parser.Delimiter.PAREN, lambda: syntax.parse_attribution(parser)
-                )
-            if keyword == "workgroup" and memory:
-                properties[WORKGROUP] = builtin.IntegerAttr(len(memory), builtin.i64)
+                paren = parser.Delimiter.PAREN
+                parser.parse_comma_separated_list(paren, parse_memory)
+            shared = len(arguments) - count
+            if keyword == "workgroup" and shared:
+                properties[WORKGROUP] = builtin.IntegerAttr(shared, builtin.i64)
         attributes: dict[str, Attribute] = {}
         if parser.parse_optional_keyword("kernel"):
             attributes[KERNEL] = builtin.UnitAttr()
@@ -126,11 +125,10 @@ class FuncOp(
         known = ("known_block_size", "known_grid_size")
         properties |= {k: v for k, v in found.items() if k in known}
         attributes |= {k: v for k, v in found.items() if k not in known}
-        body = syntax.parse_body(parser, [*signature.arguments, *memory])
         return cls.create(
-            properties=properties | signature.attribute_properties(),
+            properties=properties | of_signature,
             attributes=attributes,
-            regions=[body],
+            regions=[parser.parse_optional_region(arguments) or Region()],
         )
 
     def print(self, printer: Printer) -> None:
@@ -188,7 +186,7 @@ class DimensionAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     PROBLEM: ClassVar[str] = "a dimension is x, y or z, found {word}"
 
 
-class DimensionOp(XetlOp, traits=[Pure()]):
+class DimensionOp(PureOp):
     """``op x``: a number or a size of the grid or workgroup along one dimension."""
 
     dimension = irdl.prop_def(DimensionAttr)
@@ -220,7 +218,7 @@ GlobalIdOp = row(
 )
 
 
-class SubgroupNumberOp(XetlOp, traits=[Pure()]):
+class SubgroupNumberOp(PureOp):
     """``op : index``: a number or a size of the subgroup."""
 
     upper_bound = irdl.opt_prop_def(builtin.IntegerAttr)

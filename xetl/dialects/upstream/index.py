@@ -10,12 +10,12 @@ from xdsl.irdl import irdl_attr_definition, operand_def, prop_def, result_def
 from xdsl.traits import ConstantLike, Pure
 
 from ..attributes import WordAttr
-from ..operation import XetlOp, operations_of, row
+from ..operation import PureOp, XetlOp, operations_of, row
 from .arith import CMPI_PREDICATES
 from .elementwise import CastOp
 
 
-class BinaryOp(XetlOp, traits=[Pure()]):
+class BinaryOp(PureOp):
     """``op %a, %b``: an operation on two index values."""
 
     lhs = rhs = operand_def(IndexType)
@@ -79,7 +79,7 @@ class CmpPredicateAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     PROBLEM: ClassVar[str] = "unknown predicate {word}"
 
 
-class CmpOp(XetlOp, name="index.cmp", traits=[Pure()]):
+class CmpOp(PureOp, name="index.cmp"):
     """Compare index values."""
 
     pred = prop_def(CmpPredicateAttr)
@@ -94,7 +94,7 @@ class CmpOp(XetlOp, name="index.cmp", traits=[Pure()]):
         return self.pred.word
 
 
-class SizeofOp(XetlOp, name="index.sizeof", traits=[Pure()]):
+class SizeofOp(PureOp, name="index.sizeof"):
     """The bits of the index type."""
 
     result = result_def(IndexType)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, operand_def, result_def
-from xdsl.traits import Pure
 
-from ..operation import XetlOp, operations_of
+from ..operation import PureOp, operations_of
 
 
 @irdl_attr_definition
@@ -20,7 +19,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
     name = "llvm.ptr"
 
 
-class IntToPtrOp(XetlOp, name="llvm.inttoptr", traits=[Pure()]):
+class IntToPtrOp(PureOp, name="llvm.inttoptr"):
     """Convert an integer to an address."""
 
     source = operand_def(IntegerType)

@@ -8,11 +8,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Dialect
 from xdsl.irdl import operand_def, opt_prop_def, result_def
-from xdsl.traits import Pure
 
 from ..base import check, shape_of
-from ..operation import XetlOp, operations_of, row
-from ..traits import Elementwise
+from ..operation import operations_of, row
 from ..type_rules import like
 from .elementwise import (
     ElementwiseOp,
@@ -55,9 +53,7 @@ TanhOp = row(FloatUnaryOp, "math.tanh", "Hyperbolic tangent.")
 TruncOp = row(FloatUnaryOp, "math.trunc", "Round towards zero.")
 Atan2Op = row(FloatBinaryOp, "math.atan2", "Angle of the point (rhs, lhs).")
 CopysignOp = row(
-    FloatBinaryOp,
-    "math.copysign",
-    "Magnitude of the left side with the sign of the right one.",
+    FloatBinaryOp, "math.copysign", "Magnitude of the left side, sign of the right."
 )
 PowfOp = row(FloatBinaryOp, "math.powf", "Left side to the power of the right one.")
 AbsiOp = row(
@@ -135,7 +131,7 @@ class FpowiOp(ElementwiseOp, name="math.fpowi"):
         check(is_float(left) and is_integer(right) and is_alike, text, left, right)
 
 
-class SincosOp(XetlOp, name="math.sincos", traits=[Pure(), Elementwise()]):
+class SincosOp(ElementwiseOp, name="math.sincos"):
     """Sine and cosine of one operand."""
 
     operand = operand_def()

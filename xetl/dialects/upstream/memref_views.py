@@ -12,21 +12,21 @@ from typing import Self
 from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.traits import Pure
 
 from ..base import (
     Index,
     MixedList,
     check,
+    dims_of_map,
     element_of,
     int_array,
     ints_of,
     is_array,
     is_memref,
+    map_of_dims,
     memref_type,
 )
-from ..operation import XetlOp
+from ..operation import PureOp
 from ..type_rules import like
 
 
@@ -34,7 +34,7 @@ def _elements_of(type_: Attribute) -> Attribute | None:
     return getattr(type_, "element_type", None)
 
 
-class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
+class CastOp(PureOp, name="memref.cast"):
     """A view of the same memory with a compatible type, which may be unranked."""
 
     source = irdl.operand_def(builtin.MemRefType | builtin.UnrankedMemRefType)
@@ -56,7 +56,7 @@ class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
         check(fits, "shapes do not agree: {} to {}", source, result)
 
 
-class _View(XetlOp, traits=[Pure()]):
+class _View(PureOp):
     source = irdl.operand_def(builtin.MemRefType)
     result = irdl.result_def(builtin.MemRefType)
 
@@ -68,7 +68,7 @@ class MemorySpaceCastOp(_View, name="memref.memory_space_cast"):
 
 
 class ExtractAlignedPointerAsIndexOp(
-    XetlOp, name="memref.extract_aligned_pointer_as_index", traits=[Pure()]
+    PureOp, name="memref.extract_aligned_pointer_as_index"
 ):
     """The address of the first element of the buffer."""
 
@@ -85,9 +85,7 @@ def _metadata(type_: Attribute) -> list[Attribute]:
     return [buffer, *[builtin.IndexType()] * (1 + 2 * type_.get_num_dims())]
 
 
-class ExtractStridedMetadataOp(
-    XetlOp, name="memref.extract_strided_metadata", traits=[Pure()]
-):
+class ExtractStridedMetadataOp(PureOp, name="memref.extract_strided_metadata"):
     """Buffer, offset, sizes and strides of a memref."""
 
     source = irdl.operand_def(builtin.MemRefType)
@@ -227,8 +225,7 @@ class ViewOp(_View, name="memref.view"):
 
 
 def _permutation(dims: Sequence[int]) -> builtin.AffineMapAttr:
-    results = tuple(map(AffineDimExpr, dims))
-    return builtin.AffineMapAttr(AffineMap(len(dims), 0, results))
+    return map_of_dims(dims, len(dims))
 
 
 class TransposeOp(_View, name="memref.transpose", makers={"permutation": _permutation}):
@@ -244,8 +241,7 @@ class TransposeOp(_View, name="memref.transpose", makers={"permutation": _permut
     @property
     def dims(self) -> tuple[int, ...]:
         """The permutation: result dimension i is ``dims[i]`` of the source."""
-        results = self.permutation.data.results
-        return tuple(e.position for e in results if isinstance(e, AffineDimExpr))
+        return dims_of_map(self.permutation)
 
     def verify_(self) -> None:
         rank = memref_type(self.source).get_num_dims()
@@ -285,7 +281,7 @@ def _check_groups(
     check(long.element_type == short.element_type, "the element type is kept")
 
 
-class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}, traits=[Pure()]):
+class _ReshapeOp(PureOp, makers={"reassociation": groups_attribute}):
     src = irdl.operand_def(builtin.MemRefType)
     reassociation = irdl.prop_def(builtin.ArrayAttr)
     result = irdl.result_def(builtin.MemRefType)
@@ -329,7 +325,7 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
         check(fits, "expected an extent for each dimension of {}", self.result.type)
 
 
-class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment", traits=[Pure()]):
+class AssumeAlignmentOp(PureOp, name="memref.assume_alignment"):
     """The same memory, with the promise of an address that ``alignment`` divides."""
 
     memref = irdl.operand_def(builtin.MemRefType)

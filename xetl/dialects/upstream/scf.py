@@ -153,17 +153,14 @@ class IfOp(
         """Parse ``%c -> (types) {...} else {...}``."""
         condition = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
         types = parallel.parse_result_types(parser)
-        then_region = parser.parse_region([])
-        parallel.terminate(then_region, parallel.YieldOp)
-        else_region = Region()
+        regions = [parallel.parse_yielding_region(parser), Region()]
         if parser.parse_optional_keyword("else"):
-            else_region = parser.parse_region([])
-            parallel.terminate(else_region, parallel.YieldOp)
+            regions[1] = parallel.parse_yielding_region(parser)
         properties, attributes = parse_attributes(parser, cls)
         return cls.create(
             operands=[condition],
             result_types=types,
-            regions=[then_region, else_region],
+            regions=regions,
             properties=properties,
             attributes=attributes,
         )
@@ -297,9 +294,9 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffe
         regions: list[Region] = []
         while parser.parse_optional_keyword("case"):
             cases.append(parser.parse_integer(allow_boolean=False))
-            regions.append(parallel.parse_yielding_region(parser, parallel.YieldOp))
+            regions.append(parallel.parse_yielding_region(parser))
         parser.parse_keyword("default")
-        default = parallel.parse_yielding_region(parser, parallel.YieldOp)
+        default = parallel.parse_yielding_region(parser)
         return cls.create(
             operands=[parser.resolve_operand(operand, IndexType())],
             result_types=types,

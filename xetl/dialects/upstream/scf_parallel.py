@@ -106,12 +106,12 @@ def print_result_types(printer: Printer, types: Sequence[Attribute]) -> None:
         base.write(printer, " -> ", [*types])
 
 
-def parse_yielding_region(parser: Parser, terminator: type[Operation]) -> Region:
-    """Parse a region of one block whose terminator may be left out."""
+def parse_yielding_region(parser: Parser) -> Region:
+    """Parse a region of one block whose `YieldOp` may be left out."""
     region = parser.parse_region()
     if not region.blocks:
         region.add_block(Block())
-    terminate(region, terminator)
+    terminate(region, YieldOp)
     return region
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import opt_prop_def, result_def
-from xdsl.traits import Pure
 
-from ..operation import XetlOp, operations_of
+from ..operation import PureOp, operations_of
 
 
-class PoisonOp(XetlOp, name="ub.poison", traits=[Pure()]):
+class PoisonOp(PureOp, name="ub.poison"):
     """An undefined value, which must not be used."""
 
     value = opt_prop_def(Attribute)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, VectorType
 from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
-from xdsl.traits import Pure
 
 from ..base import (
     Index,
@@ -23,7 +22,7 @@ from ..base import (
     shape_of,
     vector_type,
 )
-from ..operation import XetlOp, operations_of
+from ..operation import PureOp, operations_of
 from ..reduction_kinds import CombiningKindAttr
 from ..type_rules import like
 from . import vector_elements as elements
@@ -35,7 +34,7 @@ from .vector_memory import *
 from .vector_reduce import *
 
 
-class _ConversionOp(XetlOp, traits=[Pure()]):
+class _ConversionOp(PureOp):
     """``op %a : type to type``."""
 
     source = operand_def()
@@ -79,7 +78,7 @@ class BitcastOp(_ConversionOp, name="vector.bitcast"):
         check(fits, text, source, result)
 
 
-class StepOp(XetlOp, name="vector.step", traits=[Pure()]):
+class StepOp(PureOp, name="vector.step"):
     """The vector 0, 1, 2, ..."""
 
     result = result_def(VectorType)
@@ -97,7 +96,7 @@ def _permuted(source: Attribute, permutation: Attribute) -> Attribute:
     return reshaped(source, [shape[dim] for dim in ints_of(permutation)])
 
 
-class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
+class TransposeOp(PureOp, name="vector.transpose"):
     """Permute: dimension i of the result is ``permutation[i]`` of the source."""
 
     source = operand_def(VectorType)
@@ -128,7 +127,7 @@ def _part_at(source: Attribute, position: Attribute) -> Attribute:
     return _part_type(source, len(ints_of(position)))
 
 
-class ExtractOp(XetlOp, name="vector.extract", traits=[Pure()]):
+class ExtractOp(PureOp, name="vector.extract"):
     """Extract an element, or the smaller vector at a position."""
 
     source = operand_def(VectorType)
@@ -161,7 +160,7 @@ def _check_position(
     check(part in (expected, one), text, len(position), source, expected, part)
 
 
-class InsertOp(XetlOp, name="vector.insert", traits=[Pure()]):
+class InsertOp(PureOp, name="vector.insert"):
     """Replace the part of a vector at a position."""
 
     value = operand_def()

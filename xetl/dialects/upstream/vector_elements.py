@@ -13,7 +13,6 @@ from typing_extensions import Unpack
 from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
-from xdsl.traits import Pure
 
 from ..base import (
     Ints,
@@ -27,12 +26,12 @@ from ..base import (
     shape_of,
     vector_type,
 )
-from ..operation import Common, XetlOp
+from ..operation import Common, PureOp
 from ..reduction_kinds import CombiningKindAttr
 from ..type_rules import like
 
 
-class _MaskOp(XetlOp, traits=[Pure()]):
+class _MaskOp(PureOp):
     """A mask given by bounds."""
 
     def verify_(self) -> None:
@@ -79,9 +78,7 @@ def _slice(type_: Attribute, sizes: Attribute) -> Attribute:
     return reshaped(type_, [*taken, *shape_of(type_)[len(taken) :]])
 
 
-class ExtractStridedSliceOp(
-    XetlOp, name="vector.extract_strided_slice", traits=[Pure()]
-):
+class ExtractStridedSliceOp(PureOp, name="vector.extract_strided_slice"):
     """Extract a slice of ``sizes`` from ``offsets`` on; MLIR has only strides of 1."""
 
     source = irdl.operand_def(builtin.VectorType)
@@ -124,7 +121,7 @@ class ExtractStridedSliceOp(
         check(found == expected, "the slice is {}, found {}", expected, found)
 
 
-class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[Pure()]):
+class InsertStridedSliceOp(PureOp, name="vector.insert_strided_slice"):
     """Replace the elements of ``dest`` from ``offsets`` on; all strides are 1."""
 
     value = dest = irdl.operand_def(builtin.VectorType)
@@ -161,7 +158,7 @@ def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:
     return reshaped(rows, [len(ints_of(mask)), *shape_of(rows)[1:]])
 
 
-class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
+class ShuffleOp(PureOp, name="vector.shuffle"):
     """Select rows of two vectors in the order of ``mask``; -1 is an undefined row."""
 
     v1 = v2 = irdl.operand_def(builtin.VectorType)
@@ -178,7 +175,7 @@ class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
         check(fits, "the mask names rows outside 0..{}", rows - 1)
 
 
-class FromElementsOp(XetlOp, name="vector.from_elements", traits=[Pure()]):
+class FromElementsOp(PureOp, name="vector.from_elements"):
     """Make a vector of scalars in row-major order."""
 
     elements = irdl.var_operand_def(like("result", element_type))
@@ -217,7 +214,7 @@ def _elements(type_: Attribute) -> list[Attribute]:
     return [type_.element_type] * type_.element_count()
 
 
-class InterleaveOp(XetlOp, name="vector.interleave", traits=[Pure()]):
+class InterleaveOp(PureOp, name="vector.interleave"):
     """Interleave the elements of two vectors along the last dimension."""
 
     lhs = irdl.operand_def(builtin.VectorType)
@@ -227,7 +224,7 @@ class InterleaveOp(XetlOp, name="vector.interleave", traits=[Pure()]):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
 
-class DeinterleaveOp(XetlOp, name="vector.deinterleave", traits=[Pure()]):
+class DeinterleaveOp(PureOp, name="vector.deinterleave"):
     """Separate the elements at even and odd positions of the last dimension."""
 
     source = irdl.operand_def(builtin.VectorType)
@@ -242,7 +239,7 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave", traits=[Pure()]):
         check(type_.get_shape()[-1] % 2 == 0, "{} has an odd number of elements", type_)
 
 
-class OuterproductOp(XetlOp, name="vector.outerproduct", traits=[Pure()]):
+class OuterproductOp(PureOp, name="vector.outerproduct"):
     """``lhs[i] * rhs[j] + acc[i, j]``; a scalar ``rhs`` scales ``lhs``."""
 
     lhs = irdl.operand_def(builtin.VectorType)
@@ -266,7 +263,7 @@ class OuterproductOp(XetlOp, name="vector.outerproduct", traits=[Pure()]):
         check(element_type(right) == left.element_type, "element types differ")
 
 
-class SplatOp(XetlOp, name="vector.splat", traits=[Pure()]):
+class SplatOp(PureOp, name="vector.splat"):
     """Set all elements to one number; now `vector.broadcast`."""
 
     input = irdl.operand_def(like("result", element_type))
@@ -275,7 +272,7 @@ class SplatOp(XetlOp, name="vector.splat", traits=[Pure()]):
     assembly_format = "$input attr-dict `:` type($result)"
 
 
-class ExtractelementOp(XetlOp, name="vector.extractelement", traits=[Pure()]):
+class ExtractelementOp(PureOp, name="vector.extractelement"):
     """Extract one element of a vector of rank 1 or 0; now `vector.extract`."""
 
     vector = irdl.operand_def(builtin.VectorType)
@@ -287,7 +284,7 @@ class ExtractelementOp(XetlOp, name="vector.extractelement", traits=[Pure()]):
     )
 
 
-class InsertelementOp(XetlOp, name="vector.insertelement", traits=[Pure()]):
+class InsertelementOp(PureOp, name="vector.insertelement"):
     """Replace one element of a vector of rank 1 or 0; now `vector.insert`."""
 
     source = irdl.operand_def(like("dest", element_type))
@@ -301,7 +298,7 @@ class InsertelementOp(XetlOp, name="vector.insertelement", traits=[Pure()]):
     )
 
 
-class ToElementsOp(XetlOp, name="vector.to_elements", traits=[Pure()]):
+class ToElementsOp(PureOp, name="vector.to_elements"):
     """Return all elements of a vector as scalars, in row-major order."""
 
     source = irdl.operand_def(builtin.VectorType)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from ..base import (
@@ -18,6 +17,7 @@ from ..base import (
     element_of,
     is_array,
     is_vector,
+    map_of_dims,
     memref_type,
     shape_of,
     vector_type,
@@ -158,9 +158,7 @@ def _defaults(vector: str) -> Defaults:
         # The map from memory to the vector that takes the last dimensions.
         memory_rank = len(shape_of(types["base"]))
         dims = range(memory_rank - rank, memory_rank)
-        default = builtin.AffineMapAttr(
-            AffineMap(memory_rank, 0, tuple(map(AffineDimExpr, dims)))
-        )
+        default = map_of_dims(dims, memory_rank)
         return {"permutation_map": default, "in_bounds": _flags([False] * rank)}
 
     return make

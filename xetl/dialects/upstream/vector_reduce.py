@@ -15,16 +15,13 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.traits import Pure
 
 from .. import base
 from ..attributes import WordAttr
-from ..operation import Common, XetlOp
+from ..operation import Common, PureOp
 from ..reduction_kinds import CombiningKindAttr, kind_fits
-from ..traits import Elementwise
 from ..type_rules import like
-from .elementwise import FastMathFlagsAttr
+from .elementwise import ElementwiseOp, FastMathFlagsAttr
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser
@@ -36,7 +33,7 @@ def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
     base.check(kind_fits(kind.kind, element), text, kind.kind, element)
 
 
-class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
+class ReductionOp(PureOp, name="vector.reduction"):
     """Reduce a vector of rank 1 and combine the result with ``acc``."""
 
     kind = irdl.prop_def(CombiningKindAttr)
@@ -56,7 +53,7 @@ class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
         _check_kind(self.kind, type_.element_type)
 
 
-class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
+class MultiReductionOp(PureOp, name="vector.multi_reduction"):
     """Reduce a vector along some dimensions, and combine the result with ``acc``."""
 
     kind = irdl.prop_def(CombiningKindAttr)
@@ -87,7 +84,7 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
         base.check(found == expected, text, list(dims), type_, expected, found)
 
 
-class FmaOp(XetlOp, name="vector.fma", traits=[Pure(), Elementwise()]):
+class FmaOp(ElementwiseOp, name="vector.fma"):
     """``lhs * rhs + acc`` with one rounding."""
 
     lhs = irdl.operand_def(VectorType)
@@ -95,10 +92,6 @@ class FmaOp(XetlOp, name="vector.fma", traits=[Pure(), Elementwise()]):
     result = irdl.result_def(like("lhs", base=VectorType))
 
     assembly_format = "$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs)"
-
-
-def _map(dims: Sequence[int], rank: int) -> AffineMapAttr:
-    return AffineMapAttr(AffineMap(rank, 0, tuple(map(AffineDimExpr, dims))))
 
 
 @irdl.irdl_attr_definition(init=False)
@@ -115,7 +108,7 @@ def _iterator(found: Attribute) -> Attribute:
     return IteratorTypeAttr(found.data) if isinstance(found, StringAttr) else found
 
 
-class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
+class ContractOp(PureOp, name="vector.contract"):
     """Add to ``acc`` the sum of products over the reduction iterators.
 
     ``indexing_maps`` gives the iterators that index lhs, rhs and acc.
@@ -139,7 +132,7 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
         rank = len(iterator_types)
         super().__init__(
             *(lhs, rhs, acc),
-            indexing_maps=ArrayAttr([_map(m, rank) for m in indexing_maps]),
+            indexing_maps=ArrayAttr([base.map_of_dims(m, rank) for m in indexing_maps]),
             iterator_types=ArrayAttr([IteratorTypeAttr(t) for t in iterator_types]),
             kind=CombiningKindAttr("add"),
             **common,
@@ -148,11 +141,8 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
     @property
     def maps(self) -> tuple[tuple[int, ...], ...]:
         """The iterator of each dimension, for lhs, rhs and acc."""
-        return tuple(
-            tuple(e.position for e in m.data.results if isinstance(e, AffineDimExpr))
-            for m in self.indexing_maps
-            if isinstance(m, AffineMapAttr)
-        )
+        maps = (each for each in self.indexing_maps if isinstance(each, AffineMapAttr))
+        return tuple(map(base.dims_of_map, maps))
 
     @property
     def iterators(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ Source: the RFC on layouts that reach down to lanes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
@@ -42,8 +43,15 @@ def _pair_of(*names: str) -> Mapping[str, Field]:
     return {name: list_field(None) for name in names}
 
 
+@dataclass(frozen=True, init=False)
 class _PairOfPairs(StructAttr):
-    """Two lists of two positive integers."""
+    """Two lists of two positive integers: a layout, and the data of each part."""
+
+    layout: IntList = param_def()  # noqa: RUF009 (xDSL makes the field)
+    data: IntList = param_def()  # noqa: RUF009 (xDSL makes the field)
+
+    def __init__(self, layout: Sequence[int], data: Sequence[int]) -> None:
+        super().__init__(int_list(layout), int_list(data))
 
     @property
     def lists(self) -> list[tuple[int, ...]]:
@@ -59,7 +67,7 @@ class _PairOfPairs(StructAttr):
             check(all(number > 0 for number in numbers), text, name, numbers)
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class WgMapAttr(_PairOfPairs):
     """``#xetile.wg_map``: the subgroups of a workgroup, and the data each one takes.
 
@@ -68,12 +76,6 @@ class WgMapAttr(_PairOfPairs):
 
     name = "xetile.wg_map"
     FIELDS: ClassVar[Mapping[str, Field]] = _pair_of("sg_layout", "sg_data")
-
-    layout: IntList = param_def()
-    data: IntList = param_def()
-
-    def __init__(self, sg_layout: Sequence[int], sg_data: Sequence[int]) -> None:
-        super().__init__(int_list(sg_layout), int_list(sg_data))
 
     sg_layout = Ints("layout", int_tuple)
     """Subgroups along rows and columns."""
@@ -92,7 +94,7 @@ class WgMapAttr(_PairOfPairs):
         return problem and f"wg_map: {problem}"
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class SgMapAttr(_PairOfPairs):
     """``#xetile.sg_map``: the work items of a subgroup, and the data each one takes.
 
@@ -101,12 +103,6 @@ class SgMapAttr(_PairOfPairs):
 
     name = "xetile.sg_map"
     FIELDS: ClassVar[Mapping[str, Field]] = _pair_of("wi_layout", "wi_data")
-
-    layout: IntList = param_def()
-    data: IntList = param_def()
-
-    def __init__(self, wi_layout: Sequence[int], wi_data: Sequence[int]) -> None:
-        super().__init__(int_list(wi_layout), int_list(wi_data))
 
     wi_layout = Ints("layout", int_tuple)
     """Work items along rows and columns."""
@@ -258,16 +254,10 @@ def layout_of(attribute: WorkgroupMap | XeMapAttr) -> Layout:
     if isinstance(attribute, WgMapAttr):
         return Layout(attribute.sg_layout, attribute.sg_data)
     assert isinstance(attribute.wg, WgMapAttr), "a map without a workgroup's part"
-    layout = Layout(attribute.wg.sg_layout, attribute.wg.sg_data)
-    if isinstance(attribute.sg, NoneAttr):
+    layout, lanes = layout_of(attribute.wg), attribute.sg
+    if isinstance(lanes, NoneAttr):
         return layout
-    lanes = attribute.sg
-    return Layout(
-        layout.sg_layout,
-        layout.sg_data,
-        lane_layout=lanes.wi_layout,
-        lane_data=lanes.wi_data,
-    )
+    return replace(layout, lane_layout=lanes.wi_layout, lane_data=lanes.wi_data)
 
 
 def attribute_of(layout: Layout) -> WorkgroupMap:

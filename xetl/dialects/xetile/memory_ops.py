@@ -26,7 +26,7 @@ from ..base import (
     type_of,
 )
 from ..memref_layout import strides_of
-from ..operation import Common, XetlOp
+from ..operation import Common, PureOp, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits, normalize_kind
 from ..traits import READS_AND_WRITES, AccessesTile
 from ..type_rules import like
@@ -44,7 +44,7 @@ def tile_type(value: Value) -> TileType:
     return found
 
 
-class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
+class InitTileOp(PureOp, name="xetile.init_tile"):
     """Describe a tile of a matrix: no memory is touched.
 
     Without ``indices`` the tile is the block at ``offsets``; a memref of static shape

@@ -208,15 +208,12 @@ class TileType(_Encoded, ShapedType):
         found = parser.parse_attribute()
         if isinstance(found, TileAttr):
             return found
-        if isinstance(found, attributes.WgMapAttr | attributes.LayoutAttr):
-            return TileAttr(wg_map=found)
-        if isinstance(found, attributes.SgMapAttr):
-            return TileAttr(sg_map=found)
-        if isinstance(found, attributes.XeMapAttr):
-            return TileAttr(
-                wg_map=found.wg if isinstance(found.wg, attributes.WgMapAttr) else None,
-                sg_map=found.sg if isinstance(found.sg, attributes.SgMapAttr) else None,
-            )
+        is_pair = isinstance(found, attributes.XeMapAttr)
+        wg, sg = attributes.workgroup_map(found), found.sg if is_pair else found
+        if isinstance(sg, attributes.SgMapAttr):
+            return TileAttr(wg_map=wg, sg_map=sg)
+        if wg is not None or is_pair:
+            return TileAttr(wg_map=wg)
         problem = f"expected #xetile.tile_attr<...> or a map, found {found}"
         return parser.raise_error(problem, position)
 

@@ -13,11 +13,11 @@ from typing_extensions import Unpack
 from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
-from xdsl.traits import Pure, RecursiveMemoryEffect
+from xdsl.traits import RecursiveMemoryEffect
 
 from ...devices import PRODUCTS_OF_CODES
 from ..base import Ints, Value, check, ints_of, type_of, vector_type
-from ..operation import Common, XetlOp
+from ..operation import Common, PureOp, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits
 from ..traits import Reduces, Repeats, Scans, Transposes
 from ..type_rules import Function, like, like_all
@@ -39,7 +39,7 @@ def _result(*rule: str | Function) -> Any:
     )
 
 
-class ValueOp(XetlOp, traits=[Pure()]):
+class ValueOp(PureOp):
     """An operation from one vector to another, with maps."""
 
     MAPS = ("source_map", "map")
@@ -75,7 +75,7 @@ def accumulator_type(element: Attribute) -> Attribute:
     return element if isinstance(element, builtin.Float64Type) else builtin.f32
 
 
-class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
+class TileMmaOp(PureOp, name="xetile.tile_mma"):
     """``a @ b + c``: sums run in f32 (i32, f64), one rounding to the type of c.
 
     Integer operands are signed unless said otherwise.  Source: RFC, "tile_mma".

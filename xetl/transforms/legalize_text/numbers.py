@@ -198,7 +198,7 @@ def as_arith(op: Operation) -> Operation:
     if isinstance(op, index.ConstantOp):
         return arith.ConstantOp.index(op.value.value.data)
     if isinstance(op, index.BoolConstantOp):
-        return arith.ConstantOp.integer(abs(op.value.value.data), i1)
+        return arith.ConstantOp.of(abs(op.value.value.data), i1)
     if isinstance(op, index.CmpOp):
         return arith.CmpiOp(op.predicate_name, op.lhs, op.rhs)
     if isinstance(op, index.SizeofOp):

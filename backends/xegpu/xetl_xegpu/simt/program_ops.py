@@ -14,7 +14,7 @@ from typing import Self
 
 from xdsl import irdl
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
@@ -61,12 +61,12 @@ class FuncOp(
     def parse(cls, parser: Parser) -> Self:
         """Parse ``@name(%a: i64) attributes {...} {...}``."""
         properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
-        signature = syntax.parse_signature(parser)
+        arguments, _ = syntax.parse_signature(parser)
         attributes = syntax.parse_keyword_attributes(parser)
         known = cls.get_irdl_definition().properties
         for name in [name for name in attributes if name in known]:
             properties[name] = attributes.pop(name)
-        body = syntax.parse_body(parser, signature.arguments)
+        body = parser.parse_optional_region(arguments) or Region()
         return cls.create(properties=properties, attributes=attributes, regions=[body])
 
     def print(self, printer: Printer) -> None:

@@ -80,7 +80,7 @@ def _zeroed(state: State, op: AtomicRmwTileOp) -> Buffer:
     """Return a buffer of zeros: the old values of elements that are not updated."""
     element = element_of(op.result)
     buffer = state.allocate(shape_of(op.result), element)
-    zeros = arith.ConstantOp.splat(0, op.result.type)
+    zeros = arith.ConstantOp.of(0, op.result.type)
     Builder.before(op).add(zeros)
     state.dead.append(zeros)
     write(state, zeros.result, buffer, op)

@@ -251,7 +251,7 @@ def _cast(build: Builder, base: SSAValue, type_: MemRefType[Attribute]) -> SSAVa
 
 def _stand_in(state: State, like: SSAValue) -> SSAValue:
     """Return a placeholder value for a buffer."""
-    op = arith.ConstantOp.splat(0, vector_type(like))
+    op = arith.ConstantOp.of(0, vector_type(like))
     Builder(InsertPoint.at_start(state.scratch)).add(op)
     state.dead.append(op)
     return op.result

@@ -367,7 +367,7 @@ def _key(index: Index) -> object:
 def constant_op(element: Attribute, number: float, lanes: int) -> arith.ConstantOp:
     """Return a scalar constant, or a splat for more than one lane."""
     if lanes > 1:
-        return arith.ConstantOp.splat(number, row_type(element, lanes))
+        return arith.ConstantOp.of(number, row_type(element, lanes))
     if isinstance(element, IndexType):
         return arith.ConstantOp.index(int(number))
     return arith.ConstantOp(make_splat(number, element), element)

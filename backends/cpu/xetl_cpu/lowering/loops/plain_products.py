@@ -24,7 +24,7 @@ x 20 x 200: 6.2 us, then 2.7; 12 would lose 10 % for 16 x 128 x 8192."""
 def zeros(state: State, op: BrgemmTileOp) -> SSAValue:
     """Return a value of zeros in the shape of the result."""
     type_ = vector_type(op.result)
-    splat = arith.ConstantOp.splat(0, type_)
+    splat = arith.ConstantOp.of(0, type_)
     Builder.before(op).add(splat)
     state.dead.append(splat)
     return splat.result
@@ -102,7 +102,7 @@ def _fill(
     """Set ``rows`` of the accumulators to those of a row, or to zero."""
     element = element_attribute(blocking.arithmetic.accumulator)
     type_ = VectorType(element, [blocking.lanes])
-    value = build.insert(arith.ConstantOp.splat(0, type_))
+    value = build.insert(arith.ConstantOp.of(0, type_))
     inner, row = build.repeat(*rows, 1)
     inner, col = inner.repeat(0, cols, blocking.lanes)
     if source is not None:

@@ -252,7 +252,7 @@ def _lanes_of_tile(ev: Evaluator, tile: ScatterTile, at: At) -> SSAValue:
     end, start = tile.shape[along], at.col if along else at.row
     if end % at.lanes:
         return lane_mask(build, build.minus(end, start), at.lanes)
-    true = build.insert(arith.ConstantOp.integer(1, i1))
+    true = build.insert(arith.ConstantOp.of(1, i1))
     return splat(build, true, at.lanes)
 
 
