@@ -332,9 +332,10 @@ def bind_arguments(
     bound = {p.name: arg for p, arg in zip(places, given.positional, strict=False)}
     rest = given.positional[len(places) :]
     if rest and not variadic:
+        plural = "" if len(places) == 1 else "s"
         raise ctx.error(
             "X0105",
-            f"`{name}` takes {_count(len(places))}, but"
+            f"`{name}` takes {len(places)} positional argument{plural}, but"
             f" {len(given.positional)} are given",
             rest[0].node,
             label="one too many",
@@ -378,11 +379,6 @@ def _check_keyword(
         problem = f"`{name}` is given `{keyword}` twice"
         label, help_ = "already given by position", f"its parameters are {listed}"
         raise ctx.error("X0105", problem, arg.node, label=label, help=help_)
-
-
-def _count(number: int) -> str:
-    plural = "" if number == 1 else "s"
-    return f"{number} positional argument{plural}"
 
 
 def _listed(parameters: Sequence[Parameter]) -> str:

@@ -21,16 +21,12 @@ from xetl.frontend.types import (
     Value,
     Vector,
     describe,
+    is_int,
     is_scalar,
     scalar_kind,
 )
 from xetl.language.dtypes import DType
 from xetl.records import record
-
-
-def size_of(array: Array, dim: int) -> Value:
-    """Return an extent of an array as a value of the language."""
-    return as_seen(array.sizes[dim])
 
 
 def as_seen(extent: Extent) -> Scalar | int:
@@ -86,7 +82,7 @@ def index_array(
 
 def _check_indices(ctx: Context, array: Array, indices: Sequence[Arg]) -> None:
     for arg in indices:
-        if not is_scalar(arg.value) or scalar_kind(arg.value) != "int":
+        if not is_int(arg.value):
             problem = f"an index of `{array.name}` must be an int"
             help_ = "tiles reach memory: xetile.init_tile(array, offsets, shape)"
             if isinstance(arg.value, Vector):

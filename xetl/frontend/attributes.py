@@ -8,7 +8,7 @@ from typing import cast
 
 from xetl.errors import did_you_mean
 from xetl.frontend.arguments import Arg, read
-from xetl.frontend.arrays import index_array, size_of, transpose
+from xetl.frontend.arrays import as_seen, index_array, transpose
 from xetl.frontend.build_vectors import slice_matrix
 from xetl.frontend.calls import inline_operation
 from xetl.frontend.casts import shape_cast, transpose_vector
@@ -25,10 +25,10 @@ from xetl.frontend.types import (
     Vector,
     describe,
     is_constant,
+    is_int,
     is_scalar,
     items_of,
     matrix_shape,
-    scalar_kind,
     show_shape,
 )
 from xetl.frontend.views import slice_array
@@ -88,7 +88,7 @@ def _of_shaped(owner: Vector | Tile, name: str) -> Value:
 
 def _of_array(owner: Array, node: ast.Attribute) -> Value:
     if node.attr == "shape":
-        return tuple(size_of(owner, dim) for dim in range(owner.rank))
+        return tuple(map(as_seen, owner.sizes))
     if node.attr == "T":
         return transpose(owner)
     if node.attr in ("stride", "reshape"):
@@ -249,7 +249,7 @@ def _place(
 ) -> Value:
     """Return an index along a dim of ``extent`` elements: a constant counts from 0."""
     place = ctx.evaluate(item)
-    if not is_scalar(place) or scalar_kind(place) != "int":
+    if not is_int(place):
         raise _bad_vector_index(ctx, owner, node)
     if isinstance(place, int):
         if not -extent <= place < extent:

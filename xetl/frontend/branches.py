@@ -74,13 +74,6 @@ def is_cheap(block: Block) -> bool:
 CHEAP = 8
 
 
-def splice(ctx: Context, block: Block) -> None:
-    """Move the operations of a block to the current one: they run unconditionally."""
-    for op in list(block.ops):
-        op.detach()
-        ctx.block.add_op(op)
-
-
 def fork(
     ctx: Context, condition: Scalar, then: Work, otherwise: Work, node: ast.stmt
 ) -> None:
@@ -99,7 +92,7 @@ def guard(ctx: Context, work: Work, node: ast.stmt) -> None:
     def leave() -> None:
         ctx.scope.exit = exits.stopped(exit_)
 
-    fork(ctx, exits.is_running(ctx, exit_), run, leave, node)
+    fork(ctx, exits.has_code(ctx, exit_, 0), run, leave, node)
 
 
 def resume(

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Operation, SSAValue
 
-from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, math
 from xetl.dialects.upstream.elementwise import FastMathFlag, FastMathFlagsAttr
 from xetl.frontend import arithmetic, casts
@@ -23,11 +21,11 @@ from xetl.frontend.types import (
     Value,
     Vector,
     describe,
+    is_int,
     is_number,
-    is_scalar,
     scalar_kind,
 )
-from xetl.ir.builder import Builder, upper_half
+from xetl.ir.builder import upper_half
 from xetl.language.dtypes import f32, i1, i32, i64
 
 Maker = Callable[[SSAValue], Operation]
@@ -110,12 +108,8 @@ def _sigmoid(call: Call) -> Value:
     return _of_floats(call, "x", partial(_logistic, call.ctx), widens=True)
 
 
-def _constant(ctx: Context, number: float, type_: Attribute) -> SSAValue:
-    return ctx.emit(arith.ConstantOp(make_splat(number, type_), type_))
-
-
 def _logistic(ctx: Context, x: SSAValue) -> Operation:
-    one = _constant(ctx, 1.0, x.type)
+    one = ctx.emit(arith.ConstantOp.of(1.0, x.type))
     power = ctx.emit(math.ExpOp(ctx.emit(arith.NegfOp(x))))
     return arith.DivfOp(one, ctx.emit(arith.AddfOp(one, power)))
 
@@ -124,7 +118,9 @@ def _hypot(ctx: Context, x: SSAValue, y: SSAValue) -> Operation:
     """Compute the root of ``x * x + y * y``, scaled by the larger: without overflow."""
     a, b = ctx.emit(math.AbsfOp(x)), ctx.emit(math.AbsfOp(y))
     large, small = ctx.emit(arith.MaxnumfOp(a, b)), ctx.emit(arith.MinimumfOp(a, b))
-    one, infinite = (_constant(ctx, each, x.type) for each in (1.0, python_math.inf))
+    one, infinite = (
+        ctx.emit(arith.ConstantOp.of(each, x.type)) for each in (1.0, python_math.inf)
+    )
     # 0 / 0 and inf / inf are NaN, and infinity wins even over NaN (IEEE 754, 9.2.1).
     is_equal = ctx.emit(arith.CmpfOp("oeq", small, large))
     ratio = ctx.emit(arith.DivfOp(small, large))
@@ -144,7 +140,7 @@ _BITS: dict[str, Maker] = {
 @builds(*_BITS)
 def _count_bits(call: Call) -> Value:
     ctx, value, make = call.ctx, call.value("x"), _BITS[call.name]
-    if is_scalar(value) and scalar_kind(value) == "int":
+    if is_int(value):
         bits = ctx.emit(arith.IndexCastOp(casts.to_int(ctx, value), I64))
         return casts.from_element(ctx, ctx.emit(make(bits)), i64)
     vector = call.vector("x")
@@ -165,17 +161,12 @@ def _umulhi(call: Call) -> Value:
         a, b = (
             ctx.emit(arith.IndexCastOp(casts.to_int(ctx, v.value), I64)) for v in args
         )
-        return casts.from_element(ctx, _high_half(ctx, a, b), i64)
+        return casts.from_element(ctx, upper_half(ctx.builder(), a, b, False), i64)
     both = arithmetic.unify(ctx, "umulhi", args)
     if not both.dtype.is_integer:
         raise arithmetic.no_such_operator(ctx, "umulhi", both.dtype)
     a, b = (vector.ssa for vector in both.vectors)
-    return Vector(_high_half(ctx, a, b), both.shape, both.dtype)
-
-
-def _high_half(ctx: Context, a: SSAValue, b: SSAValue) -> SSAValue:
-    build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
-    return upper_half(build, a, b, signed=False)
+    return Vector(upper_half(ctx.builder(), a, b, False), both.shape, both.dtype)
 
 
 @builds("abs")

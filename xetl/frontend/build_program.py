@@ -87,11 +87,7 @@ def _static_assert(call: Call) -> None:
             help_ = "pass them to the kernel as `constexpr`"
         raise call.unfit("X0606", problem, "cond", help_)
     if not arithmetic.truth(call.ctx, call.args["cond"]):
-        text = call.value("msg")
-        shown = text if isinstance(text, str) else types.describe(text)
-        # In the body of an operation the text describes an error of the user's call.
-        message = shown if call.ctx.frame.hidden else f"assertion failed: {shown}"
-        raise call.error("X0607", message.rstrip(": "), "cond")
+        raise _fails_always(call)
 
 
 @builds("static_print")
@@ -234,7 +230,7 @@ def _device_assert(call: Call) -> None:
         if not arithmetic.truth(call.ctx, call.args["cond"]):
             raise _fails_always(call)
         return
-    holds = _condition(call)
+    holds = _all(call.ctx, call.args["cond"])
     text = text or escaped(_source(call))
     shown, unsigned = _shown_values(call, text, values)
     call.ctx.add(xetile.AssertOp(holds, shown, template=text, unsigned=unsigned))
@@ -246,7 +242,8 @@ def _assume(call: Call) -> None:
         if not arithmetic.truth(call.ctx, call.args["cond"]):
             raise call.error("X0607", "what is assumed never holds", "cond")
         return
-    _promise(call, _condition(call), f"assume({_source(call)})")
+    holds = _all(call.ctx, call.args["cond"])
+    _promise(call, holds, f"assume({_source(call)})")
 
 
 def _promise(call: Call, holds: SSAValue, text: str) -> None:
@@ -278,20 +275,16 @@ def _multiple_of(call: Call) -> types.Value:
 
 
 def _fails_always(call: Call) -> CompileError:
-    message = call.value("msg")
-    shown = "" if message is None else types.describe(message)
-    if isinstance(message, str):
-        shown = message
-    return call.error("X0607", f"assertion failed: {shown}".rstrip(": "), "cond")
+    text = call.value("msg")
+    shown = text if isinstance(text, str) else types.describe(text)
+    # In the body of an operation the text describes an error of the user's call.
+    message = shown if call.ctx.frame.hidden else f"assertion failed: {shown}"
+    message = "assertion failed" if text is None else message
+    return call.error("X0607", message.rstrip(": "), "cond")
 
 
 def _source(call: Call) -> str:
     return call.ctx.frame.text(call.args["cond"].node)
-
-
-def _condition(call: Call) -> SSAValue:
-    """Compute argument ``cond``; all lanes of a mask must be true."""
-    return _all(call.ctx, call.args["cond"])
 
 
 def _all(ctx: Context, arg: Arg) -> SSAValue:

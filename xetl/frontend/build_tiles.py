@@ -17,6 +17,7 @@ from xetl.dialects.xetile.types import SHARED
 from xetl.errors import CompileError, TileMapError
 from xetl.frontend import gathers, types
 from xetl.frontend.arguments import Arg, Call, builds, wrong_kind
+from xetl.frontend.arithmetic import common_shape
 from xetl.frontend.arrays import Base, matrix_base
 from xetl.frontend.casts import to_int, whole
 from xetl.frontend.context import FirstMap
@@ -172,7 +173,7 @@ def _origin(call: Call, shape: types.Shape) -> types.Origin:
 def _block_base(call: Call) -> tuple[Base, types.Value, int]:
     """Return the matrix that a tile lies in, its dtype and its memory space."""
     value = call.value("base")
-    if types.is_scalar(value) and types.scalar_kind(value) == "int":
+    if types.is_int(value):
         return _address_base(call), call.memory_dtype(), 0
     if not isinstance(value, types.Array):
         raise call.wrong_kind("base", "an array")
@@ -215,10 +216,9 @@ def _listed(value: types.Value) -> list[types.Value]:
 
 
 def _extent(call: Call, value: types.Value, name: str, number: int) -> types.Extent:
-    if types.is_scalar(value) and types.scalar_kind(value) == "int":
-        return (
-            value.ssa if isinstance(value, types.Scalar) else whole(value, wraps=False)
-        )
+    if types.is_int(value):
+        is_known = isinstance(value, int)
+        return whole(value, wraps=False) if is_known else value.ssa
     node = call.args[name].node
     if isinstance(node, ast.Tuple | ast.List) and number < len(node.elts):
         node = node.elts[number]
@@ -279,7 +279,7 @@ def _scatter_tile(call: Call, indices: Sequence[Arg]) -> types.Tile:
     array = call.value("base")
     if not isinstance(array, types.Array):
         raise call.wrong_kind("base", "an array")
-    shape = gathers.shape_of_indices(call.ctx, indices)
+    shape = common_shape(call.ctx, "indices", indices)
     maps = maps_of(call, "wg_map", shape)
     return gathers.scatter_tile(call.ctx, array, indices, _origin(call, shape), maps)
 

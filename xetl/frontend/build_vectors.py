@@ -183,7 +183,8 @@ def _tile_transpose(call: Call) -> Vector:
 
 @builds("tile_broadcast")
 def _tile_broadcast(call: Call) -> Vector:
-    value, shape = call.vector("v", blocked=True), _target_shape(call)
+    value, shape = call.vector("v", blocked=True), tuple(call.int_list("shape"))
+    shape = shape if len(shape) == 4 else call.shape("shape")  # 4: it is blocked
     rank = max(len(value.shape), 2)
     dims = [call.checked_axis("dims", d, rank) for d in call.int_list("dims")]
     if len(value.shape) == 1:
@@ -205,12 +206,6 @@ def _tile_broadcast(call: Call) -> Vector:
         value.ssa, vector_type(shape, value.dtype), broadcast_dims=growing
     )
     return Vector(call.ctx.emit(mapped(call, op, shape)), shape, value.dtype)
-
-
-def _target_shape(call: Call) -> Shape:
-    """Return argument ``shape`` of tile_broadcast: of rank 4 for a blocked vector."""
-    shape = tuple(call.int_list("shape"))
-    return shape if len(shape) == 4 else call.shape("shape")
 
 
 @builds("tile_conv_layout")

@@ -10,6 +10,7 @@ from xetl.dialects.upstream import math
 from xetl.errors import CompileError
 from xetl.frontend import arithmetic, operators, types
 from xetl.frontend.arguments import Arg, Given, check_readable, wrong_kind
+from xetl.frontend.arrays import as_seen
 from xetl.frontend.casts import absolute, to_float, to_int, whole
 from xetl.frontend.context import Context
 
@@ -97,8 +98,7 @@ def _len(ctx: Context, given: Given, node: ast.Call) -> types.Value:
     _check_count(ctx, "len", given, 1)
     arg = given.positional[0]
     if isinstance(arg.value, types.Array):
-        size = arg.value.sizes[0]
-        return size if isinstance(size, int) else types.Scalar(size, "int")
+        return as_seen(arg.value.sizes[0])
     if isinstance(arg.value, types.Vector):
         return arg.value.shape[0]
     items = types.items_of(arg.value)

@@ -129,7 +129,11 @@ def _run_in(
     outer = (ctx.scope, ctx.frame, ctx.node)
     ctx.scope = scope
     ctx.frame = Frame(file, name, outer[1], node, hidden)
-    value = _run_body(ctx, function)
+    if isinstance(function, ast.Lambda):
+        value = ctx.evaluate(function.body)
+    else:
+        ctx.run(function.body, types.Tail(function))
+        value = returned_value(ctx, name, function)
     ctx.scope, ctx.frame, ctx.node = outer
     return value
 
@@ -164,13 +168,6 @@ def _endless(ctx: Context, name: str, node: ast.AST) -> CompileError:
     )
     error.frames = ()
     return error
-
-
-def _run_body(ctx: Context, function: FunctionNode) -> types.Value:
-    if isinstance(function, ast.Lambda):
-        return ctx.evaluate(function.body)
-    ctx.run(function.body, types.Tail(function))
-    return returned_value(ctx, function.name, function)
 
 
 def parameters_of_node(
@@ -307,7 +304,7 @@ def _check_declared(
             raise wrong_kind(ctx, f"`{each}` of `{name}`", "a vector", arg)
         if annotation != "int":
             continue
-        if not types.is_scalar(arg.value) or types.scalar_kind(arg.value) != "int":
+        if not types.is_int(arg.value):
             problem = f"`{each}` of `{name}` must be an int"
             label = f"is {types.describe(arg.value)}"
             raise ctx.error("X0305", problem, arg.node, label=label)

@@ -16,6 +16,7 @@ from xetl.errors import CompileError
 from xetl.frontend.casts import runtime, wide_of
 from xetl.frontend.context import Again, Context
 from xetl.frontend.types import (
+    KINDS,
     Array,
     Binding,
     Scalar,
@@ -112,9 +113,7 @@ def from_ssa(like: Value, values: Iterator[SSAValue], also: Value = None) -> Val
 def describe_kind(value: Value) -> str:
     """Describe the kind of ``value``, for a constant like for a run-time number."""
     if is_number(value):
-        return {"int": "an int", "float": "a float", "bool": "a condition"}[
-            scalar_kind(value)
-        ]
+        return KINDS[scalar_kind(value)]
     if isinstance(value, tuple):
         return f"({', '.join(describe_kind(item) for item in items_of(value) or ())})"
     return describe(value)
@@ -189,13 +188,12 @@ class Carried:
 
     def enter_body(self, ctx: Context, arguments: Sequence[SSAValue]) -> None:
         """Bind the names to the arguments of the second block of a loop."""
-        values: Iterator[SSAValue] = iter(arguments)
-        tested = dict(ctx.scope.bindings)
-        for name, first in self.first.items():
-            binding = Binding(from_ssa(first.value, values), tested[name].node)
-            binding.used = self.inside[name].used
-            tested[name] = self.inside[name] = binding
-        ctx.scope.bindings = tested
+        values, now, was = iter(arguments), ctx.scope.bindings, self.inside
+        self.inside = {
+            name: Binding(from_ssa(b.value, values), now[name].node, was[name].used)
+            for name, b in self.first.items()
+        }
+        ctx.scope.bindings = now | self.inside
 
     def ends(self, ctx: Context, targets: Set[str]) -> list[SSAValue]:
         """Return the values for the next iteration; restore the scope before the loop.

@@ -256,7 +256,6 @@ def _convert(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
             return ctx.emit(arith.CmpfOp("une", value.ssa, zero))
         return ctx.emit(arith.CmpiOp("ne", value.ssa, zero))
     if source.is_float and dtype.is_float:
-        target = vector_type(value.shape, dtype)
         if value.dtype.bits == dtype.bits:  # through f32, which holds all of both
             wide = ctx.emit(arith.ExtfOp(value.ssa, vector_type(value.shape, f32)))
             return ctx.emit(arith.TruncfOp(wide, target))

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import is_memref, shape_of
 from xetl.dialects.xetile import TileType
@@ -28,6 +29,7 @@ from xetl.errors import COMPILE_ERRORS, CallFrame, CompileError, Parts, XetlErro
 from xetl.frontend.source import Frame
 from xetl.frontend.types import Scope, Tail, Value
 from xetl.imports import late
+from xetl.ir.builder import Builder
 from xetl.language.reads import Reads
 from xetl.records import record
 from xetl.settings import config
@@ -108,9 +110,10 @@ class Context:
     def add(self, op: OpT) -> OpT:
         """Append ``op`` to the current block, at the current line."""
         op.location = self.location()
-        for result in op.results:
-            if not is_memref(result.type):
-                self.check_elements(_shape(result.type))
+        for type_ in op.result_types:
+            if not is_memref(type_):
+                is_tile = isinstance(type_, TileType)
+                self.check_elements(type_.shape if is_tile else shape_of(type_))
         self.block.add_op(op)
         return op
 
@@ -147,19 +150,21 @@ class Context:
         self._locations[key] = here
         return here
 
+    def builder(self) -> Builder:
+        """Return a builder that appends to the current block, at the current line."""
+        return Builder(InsertPoint.at_end(self.block), self.location())
+
     @contextmanager
     def into(self, arguments: Sequence[Attribute] = ()) -> Generator[Block]:
         """Append to a new block inside of ``with``; the caller puts it in a region."""
-        outer = self.block
-        self.block = block = Block(arg_types=arguments)
+        block = Block(arg_types=arguments)
         try:
-            yield block
+            with self.appending(block):
+                yield block
         except Again:
             # What is dropped must not count among the users of values around it.
             block.erase(safe_erase=False)
             raise
-        finally:
-            self.block = outer
 
     @contextmanager
     def appending(self, block: Block) -> Generator[None]:
@@ -225,10 +230,6 @@ class Context:
         return error
 
 
-def _shape(type_: Attribute) -> Sequence[int]:
-    return type_.shape if isinstance(type_, TileType) else shape_of(type_)
-
-
 def _callers(frame: Frame) -> Iterator[CallFrame]:
     while frame.parent is not None and frame.call is not None:
         caller = frame.parent
@@ -241,12 +242,13 @@ def _callers(frame: Frame) -> Iterator[CallFrame]:
 _STATIC_LOOP = "write a `for` loop over xetile.static_range: `items = [*items, one]`"
 _RETURN = "return all values as a tuple, or store them"
 _UNSUPPORTED: dict[str, tuple[str, str | None]] = {
-    "With": ("`with` statements", "write the statements without `with`"),
-    "AsyncWith": ("`with` statements", "write the statements without `with`"),
-    "Try": ("`try` statements", "nothing in a kernel raises: check before, with `if`"),
-    "TryStar": (
-        "`try` statements",
-        "nothing in a kernel raises: check before, with `if`",
+    **dict.fromkeys(
+        ("With", "AsyncWith"),
+        ("`with` statements", "write the statements without `with`"),
+    ),
+    **dict.fromkeys(
+        ("Try", "TryStar"),
+        ("`try` statements", "nothing in a kernel raises: check before, with `if`"),
     ),
     "Raise": (
         "`raise` statements",

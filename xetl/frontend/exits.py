@@ -42,12 +42,8 @@ def code_of(ctx: Context, exit_: types.Exit) -> SSAValue:
     return exit_.ssa
 
 
-def is_running(ctx: Context, exit_: types.Exit) -> types.Scalar:
-    """Compute whether a path of unknown exit still runs."""
-    return _is(ctx, exit_, 0)
-
-
-def _is(ctx: Context, exit_: types.Exit, code: int) -> types.Scalar:
+def has_code(ctx: Context, exit_: types.Exit, code: int) -> types.Scalar:
+    """Compute whether a path has this exit code; with 0 it still runs."""
     same = arith.CmpiOp("eq", code_of(ctx, exit_), index_constant(ctx, code))
     return types.Scalar(ctx.emit(same), "bool")
 
@@ -60,7 +56,7 @@ def remap(ctx: Context, exit_: types.Exit, codes: Mapping[int, int]) -> types.Ex
     ssa = code_of(ctx, exit_)
     for old, new in codes.items():
         if old in exit_.codes:
-            found = _is(ctx, exit_, old).ssa
+            found = has_code(ctx, exit_, old).ssa
             ssa = ctx.emit(arith.SelectOp(found, index_constant(ctx, new), ssa))
     return types.Exit(result, ssa)
 

@@ -24,6 +24,7 @@ from xetl.frontend.context import EXPRESSIONS, Context, ExpressionHandler, unsup
 from xetl.frontend.limits import check_format
 from xetl.frontend.operators import BINARY, COMPARISONS
 from xetl.imports import import_whole
+from xetl.ir.builder import move_to_end
 from xetl.language import ops
 from xetl.language.dtypes import DType
 
@@ -186,7 +187,7 @@ def _decide(
             value = arithmetic.truth(ctx, Arg(value, operands[1]))
         first = Arg(condition, first.node)
     if branches.is_cheap(path.block):
-        branches.splice(ctx, path.block)
+        move_to_end(path.block.ops, ctx.block)
         return arithmetic.select(ctx, is_and, condition, first.value, value)
     # Inside an ``scf.if``: the second operand reads memory or has effects.
     other = branches.begin_path(ctx, lambda: None)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IndexType, NoneAttr, VectorType, i1
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from xetl.dialects import xetile
 from xetl.dialects.base import element_type as element_of
@@ -18,8 +17,8 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.dialects.xetile.types import SHARED
-from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
+from xetl.frontend.arithmetic import common_shape
 from xetl.frontend.arrays import (
     as_seen,
     base_of,
@@ -40,12 +39,11 @@ from xetl.frontend.types import (
     Vector,
     describe,
     element_type,
-    is_scalar,
+    is_int,
     matrix_shape,
-    scalar_kind,
     show_shape,
 )
-from xetl.ir.builder import Builder, remade
+from xetl.ir.builder import remade
 from xetl.language import dtypes
 from xetl.worklist import sources_first
 
@@ -112,7 +110,7 @@ _Number = tuple[SSAValue, bool]
 
 def first_of_counted(ctx: Context, indices: SSAValue) -> Extent | None:
     """Return the first of indices that count up by one; None if they do not."""
-    build, first = Builder(InsertPoint.at_end(ctx.block), ctx.location()), 0
+    build, first = ctx.builder(), 0
     while not isinstance(op := indices.owner, vector.StepOp):
         if not isinstance(op, Operation) or "map" in op.attributes:
             return None
@@ -168,7 +166,7 @@ def scatter_tile(
         help_ = "vectors of indices choose elements: give one for each dim"
         raise ctx.error("X0206", problem, indices[0].node, help=help_)
     check_indices(ctx, indices)
-    shape = shape_of_indices(ctx, indices)
+    shape = common_shape(ctx, "indices", indices)
     if array.rank == 1:
         base = base_of(ctx, array)
         source, sizes, strides = base.source, base.sizes, base.strides
@@ -193,7 +191,7 @@ def _tile_of(ctx: Context, array: Array, indices: Sequence[Arg]) -> Tile | None:
     are scalars. So products and block messages see what they see of `init_tile`.
     """
     check_indices(ctx, indices)
-    shape = shape_of_indices(ctx, indices)
+    shape = common_shape(ctx, "indices", indices)
     given = [arg.value for arg in indices if isinstance(arg.value, Vector)]
     shapes, row, column = [each.shape for each in given], (1, shape[-1]), (shape[0], 1)
     is_row = shape in ((shape[-1],), row) and shapes == [shape]
@@ -274,8 +272,8 @@ def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
     """Refuse indices that are neither integers nor vectors of integers."""
     for arg in indices:
         value = arg.value
-        whole = is_scalar(value) and scalar_kind(value) == "int"
-        if not whole and not (isinstance(value, Vector) and value.dtype.is_integer):
+        is_row = isinstance(value, Vector) and value.dtype.is_integer
+        if not is_row and not is_int(value):
             found = value.dtype if isinstance(value, Vector) else describe(value)
             problem = f"indices must be integers, not {found}"
             help_ = "convert with `.to(xetile.i64)`"
@@ -289,11 +287,6 @@ def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
             raise ctx.error("X0305", problem, arg.node, help=help_)
 
 
-def shape_of_indices(ctx: Context, indices: Sequence[Arg]) -> Shape:
-    """Return the shape that vectors of indices broadcast to."""
-    return arithmetic.common_shape(ctx, "indices", indices)
-
-
 # All dims as one ----------------------------------------------------------------------
 
 
@@ -304,7 +297,7 @@ def _flattened(
 
     An element that is outside in any dim gets the index -1, which is outside, too.
     """
-    build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
+    build = ctx.builder()
     # If a stride is negative, the element at index 0 is not the first in memory.
     start, end = array.offset, array.offset
     for size, stride in zip(array.sizes, array.strides, strict=True):

@@ -50,12 +50,17 @@ def check_format(ctx: Context, spec: str) -> None:
 
 def _size_of(symbol: str, left: Any, right: Any) -> int:
     """Estimate the size of a result: bits of an integer, or items of a sequence."""
-    if symbol == "*" and isinstance(right, _SEQUENCES):
+    is_sequence = isinstance(left, _SEQUENCES)
+    if symbol == "*" and isinstance(right, _SEQUENCES) and not is_sequence:
         return _size_of(symbol, cast("Any", right), left)
     if isinstance(left, str) and symbol == "%":
         return max(map(int, _LONG_FIELD.findall(left)), default=0)
-    if isinstance(left, _SEQUENCES):
-        return _length_of(symbol, len(cast("Sized", left)), right)
+    if is_sequence:
+        length = len(cast("Sized", left))
+        if symbol == "*" and isinstance(right, int):
+            return length * max(right, 0)
+        more = isinstance(right, _SEQUENCES)
+        return length + len(cast("Sized", right)) if more else 0
     if not isinstance(left, int) or not isinstance(right, int):
         return 0
     if symbol == "**" and abs(left) > 1:
@@ -63,14 +68,6 @@ def _size_of(symbol: str, left: Any, right: Any) -> int:
     if symbol == "<<" and left:
         return left.bit_length() + max(right, 0)
     return left.bit_length() + right.bit_length() if symbol == "*" else 0
-
-
-def _length_of(symbol: str, length: int, right: Any) -> int:
-    if symbol == "*" and isinstance(right, int):
-        return length * max(right, 0)
-    if isinstance(right, _SEQUENCES):
-        return length + len(cast("Sized", right))
-    return 0
 
 
 def _check_size(ctx: Context, size: int, what: str) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr
-from xdsl.dialects.builtin import i64 as mlir_i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from xetl.dialects.kernel_attributes import SUBGROUP, WORKGROUP, attributes_of_kernel
 from xetl.dialects.upstream import arith, gpu, memref
 from xetl.errors import InternalError, XetlError
 from xetl.frontend import types
@@ -121,7 +121,7 @@ def _build(
     block = Block(arg_types=[_argument_type(param) for param in runtime])
     scope = types.Scope(types.Environment(function, reads))
     frame = Frame(source.file, name)
-    level = "workgroup" if subgroups is None else "subgroup"
+    level = WORKGROUP if subgroups is None else SUBGROUP
     node = source.node
     ctx = Context(block, scope, frame, node, reads, level, steps, slm_limit=slm_limit)
     values = iter(block.args)
@@ -135,12 +135,10 @@ def _build(
     _compile_body(ctx, source.node)
     ctx.node = source.node
     ctx.add(gpu.ReturnOp())
-    kernel = gpu.FuncOp(name, Region(block), attributes=_attributes(runtime, level))
+    names, aliases = [each.name for each in runtime], list(map(_alias_of, runtime))
+    attributes = attributes_of_kernel(level, names, aliases, subgroups)
+    kernel = gpu.FuncOp(name, Region(block), attributes=attributes)
     kernel.location = ctx.location()
-    if subgroups is not None:
-        kernel.attributes["xetile.subgroups"] = DenseArrayBase.from_list(
-            mlir_i64, subgroups
-        )
     inner = gpu.ModuleOp(name, Region(Block([kernel])), location=ctx.location())
     return ModuleOp([inner])
 
@@ -231,12 +229,5 @@ def _assemble(param: TupleParam, parts: Mapping[str, types.Value]) -> types.Valu
     return Record.make(param.form[0], param.form[1:], items)
 
 
-def _attributes(params: list[RuntimeParam], level: str) -> dict[str, Attribute]:
-    groups = [
-        -1 if isinstance(p, ScalarParam) or p.alias is None else p.alias for p in params
-    ]
-    return {
-        "xetile.level": StringAttr(level),
-        "xetile.arg_names": ArrayAttr([StringAttr(p.name) for p in params]),
-        "xetile.alias_groups": DenseArrayBase.from_list(mlir_i64, groups),
-    }
+def _alias_of(param: RuntimeParam) -> int:
+    return -1 if isinstance(param, ScalarParam) or param.alias is None else param.alias

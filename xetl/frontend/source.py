@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import field
 from types import CodeType
-from typing import Any, NotRequired, TypeAlias, TypedDict
+from typing import Any, TypeAlias
 
 from xetl.errors import SyntaxNotSupportedError
 from xetl.language.source_lines import lines_of
@@ -138,13 +138,7 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
     lines = lines_of(function)
     code = function.__code__
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        raise SyntaxNotSupportedError(
-            f"`{code.co_name}` is an `async` function, which is not part of the kernel"
-            " language",
-            code="X0402",
-            **_head(code, lines),
-            help="write `def`: launches return at once with `wait=False`",
-        )
+        raise _of_async_function(code, lines)
     file = _parse_file(code.co_filename, lines, code.co_name)
     candidates = [
         node
@@ -194,25 +188,25 @@ def _parsed(lines: list[str], path: str, name: str) -> ast.Module:
         ) from None
 
 
-class _Place(TypedDict):
-    file: str
-    line: int
-    column: int
-    length: NotRequired[int]
-    source_line: NotRequired[str]
-
-
-def _head(code: CodeType, lines: list[str]) -> _Place:
-    """Return the position of ``def`` and the name of a function."""
+def _of_async_function(code: CodeType, lines: list[str]) -> SyntaxNotSupportedError:
+    """Return the error for an ``async`` function, at its ``def`` and name."""
     first = code.co_firstlineno
-    for line, text in enumerate(lines[first - 1 : first + 49], first):
-        found = re.search(rf"(async\s+)?def\s+{code.co_name}\b", text)
-        if found:
-            start, end = found.span()
-            place = _Place(file=code.co_filename, line=line, column=start + 1)
-            place["length"], place["source_line"] = end - start, text.rstrip("\n")
-            return place
-    return _Place(file=code.co_filename, line=code.co_firstlineno, column=1)
+    pattern = re.compile(rf"(async\s+)?def\s+{code.co_name}\b")
+    numbered = enumerate(lines[first - 1 : first + 49], first)
+    matches = ((line, text, pattern.search(text)) for line, text in numbered)
+    line, text, found = next((m for m in matches if m[2]), (first, None, None))
+    start, end = found.span() if found else (0, 1)
+    return SyntaxNotSupportedError(
+        f"`{code.co_name}` is an `async` function, which is not part of the kernel"
+        " language",
+        code="X0402",
+        file=code.co_filename,
+        line=line,
+        column=start + 1,
+        length=end - start,
+        source_line=text and text.rstrip("\n"),
+        help="write `def`: launches return at once with `wait=False`",
+    )
 
 
 def _first_line(node: ast.stmt | ast.Lambda) -> int:

@@ -17,7 +17,7 @@ from xetl.dialects.upstream import arith, scf
 from xetl.frontend import arithmetic, types
 from xetl.frontend.arguments import OPERATIONS, Arg, Call
 from xetl.frontend.assignment import assign, assigned_names
-from xetl.frontend.branches import branch, guard, resume, splice
+from xetl.frontend.branches import branch, guard, resume
 from xetl.frontend.build_program import add_stop
 from xetl.frontend.carrying import Carried, from_ssa, to_ssa
 from xetl.frontend.casts import index_constant, to_int
@@ -37,6 +37,7 @@ from xetl.frontend.expressions import (
 )
 from xetl.frontend.limits import check_count
 from xetl.imports import late
+from xetl.ir.builder import move_to_end
 from xetl.language.operation import constexpr, function
 
 _WHILE_LOOPS = "xetl.frontend.while_loops"
@@ -53,21 +54,6 @@ def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
             " on a name set before it"
         )
         raise ctx.error("X0402", problem, node.orelse[0], help=help_)
-
-
-def run_loop(ctx: Context, node: ast.For) -> None:
-    """Compile a ``for`` statement."""
-    refuse_else(ctx, node)
-    iterated = ctx.evaluate(node.iter)
-    if isinstance(iterated, types.Range):
-        _run_range(ctx, node, iterated)
-        return
-    items = iterated if isinstance(iterated, range) else types.items_of(iterated)
-    if items is None:
-        problem = f"a loop cannot run over {types.describe(iterated)}"
-        help_ = "write `range(...)`, or xetile.static_range(...) to unroll"
-        raise ctx.error("X0305", problem, node.iter, help=help_)
-    _unroll(ctx, node, items)
 
 
 # Unrolled ---------------------------------------------------------------------------
@@ -127,7 +113,7 @@ def run_until_known(ctx: Context, run: Callable[[], None]) -> None:
             ctx.scope.bind(found.name, wide, first.node)
         run_until_known(ctx, run)
     else:
-        splice(ctx, trial)
+        move_to_end(trial.ops, ctx.block)
 
 
 def _run_for(ctx: Context, node: ast.For, bounds: types.Range) -> None:
@@ -331,7 +317,17 @@ def _evaluated(ctx: Context, target: ast.Subscript) -> ast.Subscript:
 
 @statement(ast.For)
 def _for(ctx: Context, node: ast.For) -> None:
-    run_loop(ctx, node)
+    refuse_else(ctx, node)
+    iterated = ctx.evaluate(node.iter)
+    if isinstance(iterated, types.Range):
+        _run_range(ctx, node, iterated)
+        return
+    items = iterated if isinstance(iterated, range) else types.items_of(iterated)
+    if items is None:
+        problem = f"a loop cannot run over {types.describe(iterated)}"
+        help_ = "write `range(...)`, or xetile.static_range(...) to unroll"
+        raise ctx.error("X0305", problem, node.iter, help=help_)
+    _unroll(ctx, node, items)
 
 
 @statement(ast.While)

@@ -30,6 +30,7 @@ Value: TypeAlias = Any
 
 Shape: TypeAlias = tuple[int, ...]
 ScalarKind = Literal["int", "float", "bool"]
+KINDS = {"int": "an int", "float": "a float", "bool": "a condition"}
 Extent: TypeAlias = int | SSAValue
 
 INDEX = builtin.IndexType()
@@ -204,6 +205,11 @@ def is_scalar(value: Value) -> bool:
     return isinstance(value, Scalar) or is_number(value)
 
 
+def is_int(value: Value) -> bool:
+    """Whether ``value`` is a compile-time or run-time integer; a bool is none."""
+    return is_scalar(value) and scalar_kind(value) == "int"
+
+
 def scalar_kind(value: Value) -> ScalarKind:
     """Return the kind of a compile-time or run-time scalar."""
     if isinstance(value, Scalar):
@@ -253,7 +259,7 @@ def describe(value: Value) -> str:
     if isinstance(value, Array):
         return f"an array of {value.dtype}, rank {value.rank}"
     if isinstance(value, Scalar):
-        return {"int": "an int", "float": "a float", "bool": "a condition"}[value.kind]
+        return KINDS[value.kind]
     return _describe_constant(value)
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint
 
 from xetl.dialects import xetile
 from xetl.dialects.base import Index
@@ -18,7 +17,7 @@ from xetl.frontend.arrays import check_count, index_array
 from xetl.frontend.casts import to_int, whole
 from xetl.frontend.context import Context
 from xetl.frontend.expressions import argument
-from xetl.frontend.types import Array, Extent, Value, describe, is_scalar, scalar_kind
+from xetl.frontend.types import Array, Extent, Value, describe, is_int
 from xetl.ir.builder import Builder
 
 
@@ -42,7 +41,7 @@ def slice_array(ctx: Context, array: Array, items: Sequence[ast.expr]) -> Value:
             help_ = "index with a vector, `X[rows, cols]`, or slice before the launch"
             raise ctx.error("X0305", problem, item, help=help_)
         lower, upper = (_bound(ctx, each) for each in (item.lower, item.upper))
-        build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
+        build = ctx.builder()
         start, sizes[dim] = _part(build, sizes[dim], lower, upper, step)
         offset = build.plus(offset, build.times(start, strides[dim]))
         strides[dim] = build.times(strides[dim], step)
@@ -71,7 +70,7 @@ def _bound(ctx: Context, node: ast.expr | None) -> Index | None:
     if node is None:
         return None
     value = ctx.evaluate(node)
-    if not is_scalar(value) or scalar_kind(value) != "int":
+    if not is_int(value):
         problem = "a bound of a slice must be an int"
         help_ = "elements at vectors of indices need a vector for each dim"
         label = f"is {describe(value)}"
@@ -134,7 +133,7 @@ def reshape_array(call: Call, array: Array, given: Sequence[Arg]) -> Array:
             help="the elements must lie row by row: reshape before the launch, or"
             " gather with vectors of indices",
         )
-    build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
+    build = ctx.builder()
     old, holds = _row_by_row(build, array)
     known = build.product([_unless_rest(build, each, 1) for each in sizes])
     rest = build.divided(old, build.maximum(known, 1))
@@ -159,7 +158,7 @@ def _size(call: Call, arg: Arg) -> Index:
     size = arg.value
     if isinstance(size, int) and size < -1:
         raise call.error("X0203", f"an extent cannot be {size}", help="-1 is the rest")
-    if not is_scalar(size) or scalar_kind(size) != "int":
+    if not is_int(size):
         raise wrong_kind(call.ctx, "an extent", "an int", arg)
     return whole(size, wraps=False) if isinstance(size, int) else to_int(call.ctx, size)
 

@@ -17,7 +17,7 @@ from xetl.errors import CompileError
 from xetl.frontend import arithmetic, exits
 from xetl.frontend.arguments import Arg
 from xetl.frontend.assignment import assign, assigned_names
-from xetl.frontend.branches import begin_path, is_cheap, join, splice
+from xetl.frontend.branches import begin_path, is_cheap, join
 from xetl.frontend.carrying import Carried, can_cross, from_ssa, to_ssa
 from xetl.frontend.casts import runtime
 from xetl.frontend.context import Context
@@ -33,6 +33,7 @@ from xetl.frontend.types import (
     Tail,
     is_constant,
 )
+from xetl.ir.builder import move_to_end
 
 _TEST = "<test>"
 Values = Sequence[SSAValue]
@@ -102,13 +103,11 @@ class _WhileLoop(ABC):
             self.passed = [*own, *self.carried.pass_on(ctx), *code]
             for name in sorted(_set_by_test(self.node)):
                 binding = ctx.scope.bindings.get(name)
-                if name not in self.carried.first and binding is not None:
-                    self._pass_fresh(name, binding)
-
-    def _pass_fresh(self, name: str, binding: Binding) -> None:
-        if can_cross(binding.value):
-            self.fresh[name] = binding
-            self.passed += to_ssa(self.ctx, binding.value)
+                if name in self.carried.first or binding is None:
+                    continue
+                if can_cross(binding.value):
+                    self.fresh[name] = binding
+                    self.passed += to_ssa(ctx, binding.value)
 
     def _go_on(self, own: Values) -> tuple[Scalar, bool]:
         """Return the condition, and whether only the body can end the loop."""
@@ -120,7 +119,7 @@ class _WhileLoop(ABC):
             return runtime(ctx, condition), False
         tests: list[Scalar | bool] = []
         exit_ = ctx.scope.exit
-        running = exits.is_running(ctx, exit_)
+        running = exits.has_code(ctx, exit_, 0)
 
         def test() -> None:
             ctx.scope.exit = RUNNING
@@ -136,7 +135,7 @@ class _WhileLoop(ABC):
         if condition is True:
             return running, True
         if is_cheap(then.block) and not _set_by_test(self.node):
-            splice(ctx, then.block)
+            move_to_end(then.block.ops, ctx.block)
             both = arithmetic.select(ctx, True, running, running, condition)
             return both, False
         join(ctx, running, then, otherwise, self.node, keep_exit=True)

@@ -23,6 +23,11 @@ def wrong_text(X: "f32 2"):
     xetile.static_print(text)
 
 
+def wrong_product_of_texts(X: "f32 2"):
+    text = "x" * "y"  # ERROR: X0307 `*` of constants failed: can't multiply sequence
+    xetile.static_print(text)
+
+
 def wrong_list(X: "f32 2"):
     items = [0] * 10**9  # ERROR: X0316 the result of `*` is too large to compute when compiling
     xetile.static_print(items)
