@@ -86,17 +86,12 @@ def emits_in_f32(compute: Callable[..., types.Value]) -> Emit:
     return emit
 
 
-def with_f32_type(type_: types.Type) -> types.Type:
-    """The type with f32 in place of its element type."""
-    return types.like(type_, types.F32)
-
-
 def widen(em: Emitter, value: types.Value, *, split: bool = False) -> types.Value:
     """f16 or bf16 (as bits) as f32: exact.
 
     ``split``: elements at even places come first, those at odd ones behind them.
     """
-    b, wide = em.builder, with_f32_type(value.type)
+    b, wide = em.builder, types.like(value.type, types.F32)
     if types.element_of(value.type) != types.I16:
         return b.fpext(value, wide)
     bits = types.like(value.type, types.I32)
@@ -203,7 +198,7 @@ def _round_to_odd(em: Emitter, value: types.Value) -> types.Value:
     type (Boldo and Melquiond, "When double rounding is odd").
     """
     b, bits = em.builder, types.like(value.type, types.I32)
-    near = b.fptrunc(value, with_f32_type(value.type))
+    near = b.fptrunc(value, types.like(value.type, types.F32))
     back = b.fpext(near, value.type)
     name = f"llvm.fabs.{suffix(value.type)}"
     sizes = [em.intrinsic(name, value.type, [v]) for v in (back, value)]

@@ -50,7 +50,7 @@ from xetl.locks import ForkSafeLock
 
 from .base import MixedList, Value, mixed_lists, split_indices
 from .property_values import MAKERS, Defaults, Maker, default_properties, maker_of
-from .type_rules import Types, infer_types, is_inferred, plan_types, type_problem
+from .type_rules import Types, infer_types, plan_types, rule_of, type_problem
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser
@@ -324,7 +324,7 @@ class _Facts:
         self._given = [
             index
             for index, (_, each) in enumerate(definition.results)
-            if not is_inferred(each.constr)
+            if rule_of(each.constr) is None
         ]
         kinds = [each for _, each in definition.regions]
         self.region_count = sum(not isinstance(x, irdl.VariadicDef) for x in kinds)
@@ -428,9 +428,7 @@ class _Facts:
         return found, constants | known
 
 
-@cache
-def _facts_of(op_type: type[XetlOp]) -> _Facts:
-    return _Facts(op_type)
+_facts_of = cache(_Facts)
 
 
 def _values_of(operand: Operand) -> Sequence[SSAValue]:

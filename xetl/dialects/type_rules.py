@@ -125,7 +125,7 @@ def plan_types(op_type: type[irdl.IRDLOperation], known: Iterable[str]) -> list[
     }
     done, steps = {*known, *properties}, list[Step]()
     while left := [name for name in slots if name not in done]:
-        rules = {name: _rule_of(constraints[name]) for name in left}
+        rules = {name: rule_of(constraints[name]) for name in left}
         ready = {n: r for n, r in rules.items() if r and done >= set(r.sources)}
         if not ready:
             raise TypeError(f"{op_type.name}: nothing says the types of {left}")
@@ -207,9 +207,7 @@ def types_of(values: SSAValue | Sequence[SSAValue] | None) -> Sequence[Attribute
     return [each.type for each in values or ()]
 
 
-@cache
-def _checks_of(op_type: type[irdl.IRDLOperation]) -> _Checks:
-    return _Checks(op_type)
+_checks_of = cache(_Checks)
 
 
 def type_problem(op: irdl.IRDLOperation) -> str | None:
@@ -225,18 +223,14 @@ def type_problem(op: irdl.IRDLOperation) -> str | None:
         return None
 
 
-def is_inferred(constraint: irdl.RangeConstraint) -> bool:
-    """Whether a type with this constraint is inferred, and so not given."""
-    return _rule_of(constraint) is not None
-
-
 def _element_of(constraint: irdl.RangeConstraint) -> irdl.AttrConstraint | None:
     if isinstance(constraint, irdl.RangeLengthConstraint):
         constraint = constraint.constraint
     return constraint.constr if isinstance(constraint, irdl.RangeOf) else None
 
 
-def _rule_of(constraint: irdl.RangeConstraint) -> Like[Attribute] | None:
+def rule_of(constraint: irdl.RangeConstraint) -> Like[Attribute] | None:
+    """Return how a type with this constraint is inferred; None if it is to be given."""
     element = _element_of(constraint)
     if isinstance(element, Like):
         return element

@@ -10,6 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     Index,
+    Vector,
     check,
     constant_index,
     integer_width,
@@ -24,8 +25,6 @@ from ..reduction_kinds import kind_fits, normalize_kind
 from ..upstream.elementwise import is_float
 from .attributes import WorkgroupMap
 from .types import TileType
-
-Vector = builtin.VectorType[Attribute]
 
 
 def map_fits(name: str, wg_map: WorkgroupMap | None, type_: Attribute) -> None:

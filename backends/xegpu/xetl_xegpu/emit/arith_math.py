@@ -100,7 +100,7 @@ def _bool_to_float(em: KernelEmitter, op: Operation, one: float) -> types.Value:
     type_ = op.results[0].type
     lowered = types.llvm_type(type_)
     is_narrow = types.is_narrow_float(type_)
-    wide = core.with_f32_type(lowered) if is_narrow else lowered
+    wide = types.like(lowered, types.F32) if is_narrow else lowered
     numbers = (types.repeated(wide, one), types.repeated(wide, 0.0))
     chosen = em.builder.select(em.get(op.operands[0]), *numbers)
     return narrow(em, chosen, type_) if is_narrow else chosen
