@@ -170,17 +170,14 @@ def _if(em: Emitter, op: scf.IfOp) -> None:
         results: list[Value] = []
         if region.blocks:
             em.emit_block(region.block)
-            last = region.block.last_op
-            results = em.all(last.operands) if last is not None else []
+            results = em.all(yielded(region.block))
         ends.append((b.block, results))
         b.branch(after)
     b.position_at_end(after)
-    for index, result in enumerate(op.results):
-        (block, values), *others = ends
-        phi = _phi(em, values[index], block)
-        for block, values in others:
-            _close([phi], [values[index]], block)
-        _bind(em, [result], [phi])
+    (yes, first), (no, second) = ends
+    phis = [_phi(em, each, yes) for each in first]
+    _close(phis, second, no)
+    _bind(em, op.results, phis)
 
 
 def _while(em: Emitter, op: scf.WhileOp) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from typing_extensions import Unpack
 from xdsl import irdl
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from ..base import Value, check, is_array, write
@@ -131,6 +131,17 @@ def print_results(
         printer.print_list(range(len(results)), print_one)
 
 
+def print_attributes_and_body(
+    printer: Printer, op: Operation, hidden: Sequence[str], body: Region
+) -> None:
+    """Print ``attributes {...} {...}``: what is not hidden, and the body if any."""
+    shown = op.properties | op.attributes
+    printer.print_op_attributes(shown, reserved_attr_names=hidden, print_keyword=True)
+    if body.blocks:
+        write(printer, " ")
+        printer.print_region(body, False, False)
+
+
 # Operations
 
 
@@ -187,14 +198,7 @@ class FuncOp(
         else:
             write(printer, [*self.function_type.inputs.data])
         print_results(printer, self.function_type.outputs.data, self.res_attrs)
-        printer.print_op_attributes(
-            self.properties | self.attributes,
-            reserved_attr_names=HIDDEN,
-            print_keyword=True,
-        )
-        if self.body.blocks:
-            write(printer, " ")
-            printer.print_region(self.body, False, False)
+        print_attributes_and_body(printer, self, HIDDEN, self.body)
 
     def verify_(self) -> None:
         if self.body.blocks:

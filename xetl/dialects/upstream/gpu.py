@@ -149,13 +149,7 @@ class FuncOp(
                 syntax.print_arguments(printer, part, None)
         if self.is_kernel:
             printer.print_string(" kernel")
-        printer.print_op_attributes(
-            self.properties | self.attributes,
-            reserved_attr_names=HIDDEN,
-            print_keyword=True,
-        )
-        printer.print_string(" ")
-        printer.print_region(self.body, False, False)
+        syntax.print_attributes_and_body(printer, self, HIDDEN, self.body)
 
     def verify_(self) -> None:
         check(bool(self.body.blocks), "gpu.func needs a body")

@@ -181,7 +181,7 @@ class LayoutAttr(StructAttr):
 
     name = "xetile.layout"
     FIELDS: ClassVar[Mapping[str, Field]] = {
-        **{name: list_field(None) for name in ("sg_layout", "sg_data")},
+        **_pair_of("sg_layout", "sg_data"),
         **{name: list_field() for name in ("inst_data", "lane_layout", "lane_data")},
         "order": list_field(),
     }
