@@ -7,13 +7,14 @@ arXiv 2002.05202.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.calling.calls import Launch, View
+from xetl.ops.calling.calls import Launch, View, flat_view
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
@@ -21,17 +22,10 @@ from xetl.ops.calling.declarations import (
     Operand,
     Step,
     result_like,
+    temporary,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import (
-    array_of,
-    elements,
-    flat_view,
-    floats,
-    same_shapes,
-    size_of,
-    sums_of,
-)
+from xetl.ops.calling.views import array_of, elements, floats, same_shapes, sums_of
 from xetl.ops.matrices import matrix, place_of, put, take
 from xetl.ops.products.product import ACTIVATIONS
 from xetl.ops.products.product import gelu as exact_gelu
@@ -188,7 +182,7 @@ def clear(out: Array, WIDTH: constexpr) -> None:
 
 def cleared(to: Operand) -> Step:
     """Return the launch that stores zeros."""
-    grid = (cdiv(size_of(to.shape), _ZEROS), 1, 1)
+    grid = (cdiv(prod(to.shape), _ZEROS), 1, 1)
     order = to.order or range(array_of(to).ndim)
     flat: View = lambda a: flat_view(a.transpose(order))
     return Step(Launch(clear, (flat,), (), grid, (_ZEROS,)), (to,))
@@ -199,6 +193,14 @@ def copied(source: Operand, to: Operand, acc: DType | None = None) -> Step:
     if acc is None:
         acc = sums_of(to.dtype) if to.dtype.is_float else to.dtype
     return each((source, None, None, to, None), as_it_is, acc)
+
+
+def row_major(x: Operand) -> tuple[list[Step], Operand]:
+    """Return x, or the copy if its elements do not lie one after the other."""
+    if array_of(x).flags.c_contiguous:
+        return [], x
+    found = temporary(x.shape, x.dtype)
+    return [copied(x, found)], found
 
 
 def each(operands: Sequence[Operand | None], f: object, acc: DType) -> Step:

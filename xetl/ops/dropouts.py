@@ -6,6 +6,7 @@ Source: Srivastava et al., JMLR 15 (2014); the numbers are Philox4x32's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,12 @@ import numpy as np
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied
-from xetl.ops.calling.calls import Launch, itself
-from xetl.ops.calling.declarations import (
-    SUMS,
-    ArrayLike,
-    Call,
-    Context,
-    Step,
-    result,
-    temporary,
-)
+from xetl.ops.activations import row_major
+from xetl.ops.calling.calls import Launch, flat_view, itself
+from xetl.ops.calling.declarations import SUMS, ArrayLike, Call, Context, Step, result
 from xetl.ops.calling.declare import function, is_traced
 from xetl.ops.calling.options import plain
-from xetl.ops.calling.views import array_of, flat_view, floats, size_of
+from xetl.ops.calling.views import floats
 from xetl.ops.matrices import put, take
 from xetl.runtime.call_site import at_caller
 from xetl.xetile import Array, constexpr
@@ -82,12 +75,8 @@ def seeded_dropout(
 
     def steps(made: Any) -> Any:
         # Elements are counted in row-major order: no mask depends on strides.
-        source = input
-        moves: list[Step] = []
-        if not array_of(source).flags.c_contiguous:
-            source = temporary(input.shape, dtype)
-            moves.append(copied(input, source, acc))
-        grid = (cdiv(size_of(input.shape), 4 * _LANES * _BLOCKS), 1, 1)
+        moves, source = row_major(input)
+        grid = (cdiv(prod(input.shape), 4 * _LANES * _BLOCKS), 1, 1)
         views = (flat_view, itself, flat_view)
         launch = Launch(dropout_elements, views, (), grid, (acc, _LANES, _BLOCKS))
         return [*moves, Step(launch, (source, seed, *made), (p,))]

@@ -6,6 +6,7 @@ An index outside of the array reads 0 and adds nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from xetl.ops.calling.views import (
     array_of,
     find_dim,
     floats,
-    size_of,
+    is_on_gpu,
     sums_of,
     width_of,
 )
@@ -44,8 +45,6 @@ from xetl.ops.indexing_kernels import (
     scatter_rows,
 )
 from xetl.ops.rows_by_number import added_rows, select_backward, selected
-from xetl.runtime.placement import choose_backend
-from xetl.runtime.usm import DEVICE_BACKEND
 
 _WIDEST, _STRIPE, _ROW, _ROWS = 1024, 64, 256, 16
 _TOGETHER = 64
@@ -110,8 +109,8 @@ def _gathered(x: Operand, dim: int, index: Operand, shape: Shape) -> Call:
     def steps(made: Any) -> Any:
         lines, along = _lines(shape, dim, along=is_last), is_last
         is_row = index.ndim < len(shape)
-        is_gpu = choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND
-        if is_last and is_gpu and size_of(shape[-1:]) <= _FEW:
+        is_gpu = is_on_gpu(x)
+        if is_last and is_gpu and prod(shape[-1:]) <= _FEW:
             # Lanes go over rows.
             lines, along = chain(lines, transposed), False
         each: View = lambda a: lines(np.broadcast_to(a, shape, subok=True))
@@ -198,7 +197,7 @@ def _added(
     some, batches = _seen([cut if y is src else whole for y in given], given)
     m, n = whole(array_of(made)).shape[-2:]
     is_apart = acc != made.dtype
-    is_gpu = choose_backend(values=[array_of(made)]).name == DEVICE_BACKEND
+    is_gpu = is_on_gpu(made)
     if along:
         width = min(_ROW, width_of(n))
         block = 1 if is_gpu else max(1, min(_TOGETHER, _ROW // n))
@@ -271,21 +270,21 @@ def _sum_at(
     if _has_rows(dim, index, made if x is None else x, src):
         return added_rows((x, src, made), index, _line(dim, index), dim)
     along = _is_innermost(dim, made)
-    is_narrow = size_of(made.shape[dim:][:1] if along else made.shape[-1:]) < LEAST
+    is_narrow = prod(made.shape[dim:][:1] if along else made.shape[-1:]) < LEAST
     if x is not None and not is_narrow and _same_matrices(dim, index, x):
         return [_added(x, index, src, made, dim, acc)]
     # An array of the user may overlap `src`, which is still to be read.
     is_made = acc == made.dtype and made.is_new
     to = made if is_made else temporary(made.shape, acc)
     steps = [cleared(to) if x is None else copied(x, to, acc)]
-    if size_of(index.shape):
+    if prod(index.shape):
         steps.append(_added(None, index, src, to, dim, acc))
     return steps if is_made else [*steps, copied(to, made, acc)]
 
 
 def _is_innermost(dim: int, x: Operand) -> bool:
     """Return whether the elements along ``dim`` are rows, perhaps those of columns."""
-    return size_of(x.shape[dim + 1 :]) == 1
+    return prod(x.shape[dim + 1 :]) == 1
 
 
 def _line(dim: int, index: Operand) -> View:
@@ -347,7 +346,7 @@ def index_select(
     if index.ndim > 1 or not input.shape:
         problem = f"`index` is {index.shape} and `input` is {input.shape}"
         raise wrong_shape("index_select", problem, "pass (k,), and no number")
-    count = size_of(index.shape)
+    count = prod(index.shape)
     shape = (*input.shape[:dim], count, *input.shape[dim + 1 :])
     if dim == input.ndim - 1:
         return _gathered(input, dim, index, shape)

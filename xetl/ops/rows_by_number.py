@@ -8,6 +8,7 @@ independently of all others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from numbers import Real
 from typing import Any
 
@@ -34,7 +35,7 @@ from xetl.ops.calling.views import (
     BLOCK_BYTES,
     LEAST,
     array_of,
-    size_of,
+    is_on_gpu,
     sums_of,
     vectors_of,
     width_of,
@@ -158,11 +159,8 @@ def sum_by_number(
 
 
 def _matrices(shape: Shape, dim: int) -> tuple[int, int, View]:
-    """View an array as matrices with rows along ``dim``.
-
-    Return the number of matrices, their columns and the view.
-    """
-    outer, inner = size_of(shape[:dim]), size_of(shape[dim + 1 :])
+    """Return the number of matrices with rows along ``dim``, their columns, a view."""
+    outer, inner = prod(shape[:dim]), prod(shape[dim + 1 :])
     # For one matrix the view has rank 2: programs need no index of a batch.
     batch = (outer,) if outer != 1 else ()
     return outer, inner, lambda a: a.reshape(*batch, -1, inner)
@@ -206,7 +204,7 @@ def selected(
         n, words = inner * x.dtype.itemsize // word.itemsize, view
         if word != array_of(x).dtype:
             words = chain(view, lambda a: a.view(word))
-        is_gpu = choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND
+        is_gpu = is_on_gpu(x)
         # One vector of a row of 8 f32 fits its line; of 16, every other one would not.
         least = min(LEAST, BLOCK_BYTES // word.itemsize) if is_gpu else 1
         width = min(_WIDEST, width_of(n, least)) if n != 1 else 1

@@ -10,39 +10,6 @@ from xetl.xetile import Array, Vector, constexpr
 
 
 @xetile.function
-def log2_of_sums(
-    rows: Vector,
-    keys: Array,
-    bias: Array | None,
-    m: int,
-    shift: int,
-    factor: float,
-    LEFT: constexpr,
-    RIGHT: constexpr,
-    ACC: constexpr,
-    BN: constexpr,
-) -> Vector:
-    """Return log2 of the sum of exponentials of each query; inf if it sees no key."""
-    largest = xetile.full((rows.shape[0], 1), -xetile.inf, ACC)
-    total = xetile.zeros((rows.shape[0], 1), ACC)
-    start, end = 0, keys.shape[0]
-    if RIGHT is not None:
-        end = min(end, m + shift + rows.shape[0] + RIGHT)
-    if LEFT is not None:
-        start = max(m + shift - LEFT, 0) // BN * BN
-    for n in range(start, end, BN):
-        block, t = take(keys, [n, 0], (BN, rows.shape[1]), rows.dtype), keys.shape[0]
-        power = xetile.tile_mma(rows, block.T) * factor
-        power = masked(power, bias, m, n, shift, t, LOG2_E, True, LEFT, RIGHT)
-        new = xetile.maximum(largest, power.max(1, keepdims=True))
-        less = xetile.where(new == -xetile.inf, 0.0, new)
-        fade = xetile.exp2(largest - less)
-        total = total * fade + xetile.exp2(power - less).sum(1, keepdims=True)
-        largest = new
-    return xetile.where(total == 0, xetile.inf, largest + xetile.log2(total))
-
-
-@xetile.function
 def rows_of(
     queries: Array,
     keys: Array,
@@ -63,21 +30,36 @@ def rows_of(
     E: constexpr,
 ) -> None:
     """Store to ``kept`` what all blocks of keys need of each query; clear ``to_q``."""
+    t = keys.shape[0]
+
+    def log2_of_sums(rows: Vector, m: int) -> Vector:
+        """Log2 of the sum of exponentials of each query; inf if it sees no key."""
+        largest = xetile.full((BM, 1), -xetile.inf, ACC)
+        total = xetile.zeros((BM, 1), ACC)
+        start, end = 0, t
+        if RIGHT is not None:
+            end = min(end, m + shift + BM + RIGHT)
+        if LEFT is not None:
+            start = max(m + shift - LEFT, 0) // BN * BN
+        for n in range(start, end, BN):
+            power = xetile.tile_mma(rows, take(keys, [n, 0], (BN, D), MUL).T) * factor
+            power = masked(power, added, m, n, shift, t, LOG2_E, True, LEFT, RIGHT)
+            new = xetile.maximum(largest, power.max(1, keepdims=True))
+            less = xetile.where(new == -xetile.inf, 0.0, new)
+            fade = xetile.exp2(largest - less)
+            total = total * fade + xetile.exp2(power - less).sum(1, keepdims=True)
+            largest = new
+        return xetile.where(total == 0, xetile.inf, largest + xetile.log2(total))
+
     for m in range(0, queries.shape[0], BM):
         rows = take(queries, [m, 0], (BM, D), MUL)
-        norm = log2_of_sums(rows, keys, added, m, shift, factor, LEFT, RIGHT, ACC, BN)
+        norm = log2_of_sums(rows, m)
         g = take(grads, [m, 0], (BM, E), ACC)
         y = take(results, [m, 0], (BM, E), ACC)
         d = (g * y).sum(1, keepdims=True)
         put(norm, kept, [m, 0])
         put(d, kept, [m, 1])
         put(xetile.zeros((BM, D), ACC), to_q, [m, 0])
-
-
-@xetile.function
-def part(x: Array, h: int, starts: Array | None, i: int) -> Array:
-    """A matrix of a batch; of it, if there are ``starts``, the rows of a sequence."""
-    return x[h] if starts is None else x[h, starts[i] : starts[i + 1]]
 
 
 @xetile.function
@@ -89,6 +71,12 @@ def by_scores(
     if by_bias is not None:
         put(ds, by_bias[b], [m, n])
     return ds * scale
+
+
+@xetile.function
+def part(x: Array, h: int, starts: Array | None, i: int) -> Array:
+    """A matrix of a batch; of it, if there are ``starts``, the rows of a sequence."""
+    return x[h] if starts is None else x[h, starts[i] : starts[i + 1]]
 
 
 @xetile.kernel

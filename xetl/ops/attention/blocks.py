@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 
 from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.calling.declarations import SUMS, Operand
-from xetl.ops.calling.views import array_of, size_of
+from xetl.ops.calling.views import array_of
 from xetl.ops.products.plans import ENOUGH, STREAMED, smallest
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
@@ -189,7 +190,7 @@ def whole_gradient_blocks(
     most = half // (2 * width)
     if width * (query.shape[-1] + value.shape[-1]) > half or most < _LEAST_WHOLE:
         return None
-    rows = size_of(query.shape[:-1]) // max(size_of(value.shape[:-2]), 1)
+    rows = prod(query.shape[:-1]) // max(prod(value.shape[:-2]), 1)
     sizes = [size for size in _WHOLE if size <= most]
     return _cheapest(sizes, rows, _TURN_PROGRAM, _TURN_STREAMED), width
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -38,13 +38,12 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declarations import result as new_one
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Shape
-from xetl.ops.calling.views import array_of, size_of
+from xetl.ops.calling.views import array_of
 from xetl.ops.dropouts import new_seed
 from xetl.ops.products.plans import STREAMED
+from xetl.ops.rows.softmaxes import LOG2_E
 
 _NAME = "scaled_dot_product_attention"
-
-_LOG2_E = 1.4426950408889634
 
 _LEAST_FACTOR = 2.0**-126
 """The least factor of scores: 0 times a masked score (minus infinity) would be NaN."""
@@ -98,14 +97,11 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
         s, t = q.shape[-2], k.shape[-2]
         mask = mask.expand(*(batch if mask.ndim > 2 else ()), s, t)
         mask = mask.reshape(-1, s, t) if mask.ndim > 2 else mask.contiguous()
-    sides = _ALL
-    if is_causal or window != _ALL:
-        ends = window_of(_NAME, window, is_causal=is_causal)
-        sides = tuple(-1 if size is None else size for size in ends)
     drawn = seed if dropped else None
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
     by_mask = context.needs("attn_mask")
-    given: Any = (*dense, mask, drawn, None, None, sides, scale, dropped, by_mask)
+    given: Any = (*dense, mask, drawn, None, None, window, is_causal)
+    given += scale, dropped, by_mask
     *found, by_bias = attention_gradients(*given)
     by = (
         x if x.shape == given.shape else x.sum_to_size(given.shape)
@@ -130,6 +126,7 @@ def attention_gradients(
     q_starts: ArrayLike | None,
     k_starts: ArrayLike | None,
     window: Dims,
+    is_causal: bool,
     scale: float,
     dropout_p: float,
     by_mask: bool,
@@ -142,11 +139,12 @@ def attention_gradients(
     """
     found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
     (s, d), (t, e) = query.shape[-2:], value.shape[-2:]
-    b, acc = size_of(key.shape[:-2]), SUMS[query.dtype]
+    b, acc = prod(key.shape[:-2]), SUMS[query.dtype]
     found += (new_one((*query.shape[:-1], t) if by_mask else (0,), acc),)
-    share = size_of(query.shape[:-2]) // max(b, 1)
+    share = prod(query.shape[:-2]) // max(b, 1)
     # Where the place of a query does not count, those of all heads are one matrix.
-    is_alike = q_starts is None and tuple(window) == _ALL and not dropout_p
+    sides = window_of(_NAME, window, is_causal=is_causal)
+    is_alike = q_starts is None and sides == (None, None) and not dropout_p
     if is_alike and (attn_mask is None or attn_mask.ndim > 2):
         share, s = 1, share * s
     may_be_whole = is_alike and share == 1
@@ -165,24 +163,22 @@ def attention_gradients(
             constants = (t < whole[1], acc, *whole, d, e)
             launch = Launch(whole_backward, views, (), (b, 1, 1), constants)
             arrays = (query, key, value, attn_mask, result, grad, *to)
-            return [Step(launch, arrays, (scale * _LOG2_E, scale))]
+            return [Step(launch, arrays, (scale * LOG2_E, scale))]
         kept = temporary((b * share, s, 2), acc)
         by_q = to[0] if acc == query.dtype else temporary(query.shape, acc)
         inputs = (query, key, value, attn_mask, result, grad, seed)
         arrays = (*inputs, q_starts, k_starts, kept, by_q, *to[1:])
-        left, right = window_of(_NAME, window, is_causal=False)
         ragged = q_starts is not None
-        how = (s, t), (left, right)
-        blocks = gradient_blocks(query, *how, is_ragged=ragged)
+        blocks = gradient_blocks(query, (s, t), sides, is_ragged=ragged)
         mul = query.dtype if query.dtype is bf16 else acc
-        constants = (b, share, left, right, mul, acc, *blocks, d, e)
+        constants = (b, share, *sides, mul, acc, *blocks, d, e)
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
         grid = (sequences, 1, 1)
         views = [rows, flat, flat, seen, rows, rows, *[None] * 4, rows, flat, flat]
         launch = Launch(attention_backward, [*views, scores], (), grid, constants)
         # Blocks that no query sees are not computed.
-        first = [cleared(by_bias)] if by_mask and how[1] != (None, None) else []
-        step = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
+        first = [cleared(by_bias)] if by_mask and sides != (None, None) else []
+        step = Step(launch, arrays, (scale * LOG2_E, scale, dropout_p))
         last = [] if by_q is to[0] else [copied(by_q, made[0], acc)]
         return [*first, step, *last]
 
@@ -242,7 +238,9 @@ def scaled_dot_product_attention(
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` shares memory
             (X0807) or is read-only (X0806), or ``dropout_p`` is not 0 to 1 (X0829).
     """
-    _check_dropout(dropout_p)
+    if not 0 <= dropout_p < 1:
+        problem = f"`{_NAME}` was given a dropout of {dropout_p}"
+        raise LaunchError(problem, "X0829", "`dropout_p` is from 0 to less than 1")
     left, right = window_of(_NAME, window_size, is_causal=is_causal)
     q, k, v, mask = query, key, value, attn_mask
     groups = _groups(q, k, v) if enable_gqa else 1
@@ -256,7 +254,7 @@ def scaled_dot_product_attention(
         is_masked, sums = left is not None or right is not None, SUMS[dtype]
         # If each head has one query, those of a group can be rows of one matrix.
         is_alike = q.shape[-2] == 1 and not is_masked and not dropout_p
-        matrices = size_of(result_shape[:-2]) // groups
+        matrices = prod(result_shape[:-2]) // groups
         t, both = k.shape[-2], k.shape[-1] + v.shape[-1]
         shares = parts_of(t, both, matrices)
         merged = is_alike and are_merged((q, k, v), matrices * shares)
@@ -345,16 +343,10 @@ def _with_dropout(
     return steps
 
 
-def _check_dropout(dropout_p: float) -> None:
-    if not 0 <= dropout_p < 1:
-        problem = f"`{_NAME}` was given a dropout of {dropout_p}"
-        raise LaunchError(problem, "X0829", "`dropout_p` is from 0 to less than 1")
-
-
 def factors_of(scale: float) -> tuple[float, ...]:
     """Return the factors of the scores, and of the bias that is added to them."""
-    factor = max(abs(scale) * _LOG2_E, _LEAST_FACTOR)
-    return factor, _LOG2_E / factor
+    factor = max(abs(scale) * LOG2_E, _LEAST_FACTOR)
+    return factor, LOG2_E / factor
 
 
 def _groups(q: Operand, k: Operand, v: Operand) -> int:

@@ -126,11 +126,8 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     scale, window = context["softmax_scale"], context["window_size"]
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
     g, a, b, c, y = (x.transpose(0, 1).contiguous() for x in (grad, q, k, v, out))
-    is_causal = context["causal"]
-    sides = window_of("flash_attn_varlen_func", window, is_causal=is_causal)
-    ends = [-1 if size is None else size for size in sides]
-    given = (g, a, b, c, y, None, None, q_starts, k_starts)
-    *found, _ = attention_gradients(*given, ends, scale, 0.0, False)
+    given = (g, a, b, c, y, None, None, q_starts, k_starts, window, context["causal"])
+    *found, _ = attention_gradients(*given, scale, 0.0, False)
     return dict(zip("qkv", (x.transpose(0, 1) for x in found)))
 
 

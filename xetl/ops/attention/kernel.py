@@ -184,16 +184,6 @@ def mean_of(total: Vector, acc: Vector) -> Vector:
     return xetile.where(total == 0, 0.0, acc * (1.0 / total))
 
 
-@xetile.function
-def put_part(
-    largest: Vector, total: Vector, acc: Vector, to: Array, first: int
-) -> None:
-    """Store what `joined_parts` joins."""
-    put(acc, to, [first, 0])
-    put(largest, to, [first, acc.shape[1]])
-    put(total, to, [first, acc.shape[1] + 1])
-
-
 @xetile.kernel
 def attention(
     q: Array,
@@ -282,19 +272,21 @@ def attention(
         keys, values = matrix(k, number), matrix(v, number)
         limit, shift = keys.shape[0], 0
     rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
-    begin = 0
+    begin, is_cut = 0, lengths is not None or q_starts is not None
     if PART is not None:
         begin = xetile.program_id(2) * PART
         limit = min(limit, begin + PART)
     sources = (rows, keys, values, added, pages, seed, before + number)
     place, scales = (first, begin, shift, limit), (factor, bias_factor, p)
-    is_cut = lengths is not None or q_starts is not None
     how = (is_cut, LEFT, RIGHT, NEGATIVE, MUL, ACC, BN, E)
     largest, total, acc = attended(*sources, *place, *scales, *how)
     if PART is None:
         put(mean_of(total, acc), to, [first, 0])
     else:
-        put_part(largest, total, acc, out[number, xetile.program_id(2)], first)
+        part = out[number, xetile.program_id(2)]
+        put(acc, part, [first, 0])
+        put(largest, part, [first, E])
+        put(total, part, [first, E + 1])
 
 
 @xetile.kernel

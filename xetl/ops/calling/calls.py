@@ -186,15 +186,19 @@ def as_matrices(a: Numbers, b: Numbers) -> Views:
     """Return views that make matrices of vectors: ``a`` a row, ``b`` a column."""
     is_row, is_column = a.ndim == 1, b.ndim == 1
     if is_row and is_column:
-        return as_row, _column, as_row
+        return as_row, as_column, as_row
     if is_row:
         return as_row, itself, lambda x: x[..., None, :]
-    return itself, _column if is_column else itself, _column if is_column else itself
+    return (
+        itself,
+        as_column if is_column else itself,
+        as_column if is_column else itself,
+    )
 
 
 def as_row(x: Numbers) -> Numbers:
-    """View a vector as a matrix of one row."""
-    return x[None, :]
+    """View a vector as a matrix of one row, or a matrix as a batch of one."""
+    return x[None]
 
 
 def as_line(x: Numbers) -> Numbers:
@@ -202,7 +206,13 @@ def as_line(x: Numbers) -> Numbers:
     return x.reshape(-1)
 
 
-def _column(x: Numbers) -> Numbers:
+def flat_view(x: Numbers) -> Numbers:
+    """View all elements as one row."""
+    return x.reshape(1, -1)
+
+
+def as_column(x: Numbers) -> Numbers:
+    """View each number as a row of one."""
     return x[..., None]
 
 

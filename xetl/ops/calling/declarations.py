@@ -78,12 +78,10 @@ class Call:
         results: shape and dtype of each.
         steps: takes the operands of the results and returns the launches. It is
             called only if the arrays have elements, not if torch asks for shapes.
-        temporary: arrays that one step writes and a later one reads.
     """
 
     results: tuple[Operand, ...]
     steps: Callable[[Sequence[Operand]], Sequence[Step]]
-    temporary: tuple[Operand, ...] = ()
 
 
 def temporary(
@@ -97,14 +95,19 @@ def temporary(
     return Operand(name, shape, dtype, array, True, order)
 
 
-def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
+def result(
+    shape: Shape,
+    dtype: DType,
+    name: str = "out",
+    order: tuple[int, ...] | None = None,
+) -> Operand:
     """Describe a result that does not exist yet."""
-    return Operand(name, shape, dtype)
+    return Operand(name, shape, dtype, order=order)
 
 
 def result_like(x: Operand, dtype: DType) -> Operand:
     """Describe a result with the shape of ``x`` and its order of dimensions."""
-    return Operand("out", x.shape, dtype, order=x.order)
+    return result(x.shape, dtype, order=x.order)
 
 
 def as_rows(values: list[Any], places: Sequence[int]) -> list[Step]:

@@ -182,10 +182,7 @@ class Function:
             raise at_caller(error) from None
 
     def recorded_like(self, call: Arguments) -> Any:
-        """Return a function for calls like this one that torch records.
-
-        Return None if no faster way exists than the general one.
-        """
+        """Return a faster function for calls like this that torch records, or None."""
         return again_of(self, self.compute, self.completing, call)
 
     @cached_property
@@ -194,10 +191,7 @@ class Function:
         return import_whole("xetl.ops.calling.torch_library").recorder_of(self)
 
     def drop_arrays(self, values: list[Any]) -> None:
-        """Remove the arrays from all arguments, so that none is kept alive.
-
-        An array that is not saved is replaced by its dtype and shape.
-        """
+        """Replace arrays that are saved by None, others by their dtype and shape."""
         for i in self.saved:
             values[i] = None
         for i in self.unsaved:
@@ -219,10 +213,7 @@ class Function:
         return self._compute(values, call) if way is None else way(self, values, call)
 
     def way_of(self, values: list[Any]) -> Any:
-        """Return how torch is told about a call.
-
-        Return None if torch is not imported or does not have to know.
-        """
+        """Return how torch is told about a call; None: it does not have to know."""
         if "torch" not in sys.modules:
             return None
         calls: Any = import_whole("xetl.ops.calling.torch_calls")
@@ -239,14 +230,13 @@ class Function:
     def _computed(self, *args: Any, **kwargs: Any) -> Any:
         return self._compute(self.complete(args, kwargs), (args, kwargs))
 
-    def compute_for(self, outer: Outer, call: Arguments, values: list[Any]) -> Any:
-        """Compute from all arguments for another function, and remember its call."""
-        return self._run([*values, None], call, outer)
-
     def _compute(self, values: list[Any], call: Arguments) -> Any:
-        return self._run(values, call, None)
+        return self.compute_for(None, call, values)
 
-    def _run(self, values: list[Any], call: Arguments, outer: Outer | None) -> Any:
+    def compute_for(
+        self, outer: Outer | None, call: Arguments, values: list[Any]
+    ) -> Any:
+        """Compute from all arguments, for `outer` if given, and remember its call."""
         if self.plain is not None:
             return self.plain(values)
         outs = self.outs_of(values[-1])

@@ -148,10 +148,7 @@ def _is_known(value: object) -> bool:
 def _recorded(
     call: Recording, launches: Sequence[RecordedLaunch]
 ) -> RecordedCall | None:
-    """Return what a backend needs to repeat a call.
-
-    Return None if arrays of the kernels cannot be matched with arguments.
-    """
+    """Return what repeats a call; None if arrays of kernels match no arguments."""
     (args, kwargs), flat = call.given, _flat(call.given)
     arguments = list(map(copy_if_list, flat))
     made: list[tuple[ArrayView, Callable[..., Any], tuple[Any, ...]]] = []

@@ -70,6 +70,16 @@ class Shared(NamedTuple):
     view: calls.View
 
 
+def is_on_gpu(x: Operand | None) -> bool:
+    """Return whether a GPU computes with x."""
+    return choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND
+
+
+def is_on_cpu(x: Operand) -> bool:
+    """Return whether the CPU computes with x."""
+    return choose_backend(values=[array_of(x)]).name == "cpu"
+
+
 def find_dim(function: str, operand: Operand, dim: int) -> int:
     """Return a dimension, counted from 0; raise a LaunchError if it does not exist."""
     rank = max(operand.ndim, 1)
@@ -91,15 +101,11 @@ def width_of(columns: int, least: int = LEAST) -> int:
 def piece_width(x: Operand, columns: int) -> int:
     """Return the columns of a piece of a row: few for registers of a CPU, else all."""
     width = width_of(columns)
-    is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
-    return min(width, _CARRIED) if is_cpu else width
+    return min(width, _CARRIED) if is_on_cpu(x) else width
 
 
 def side_by_side(rows: int, columns: int) -> int:
-    """Return how many narrow rows side by side are about as wide as a strip.
-
-    The number divides ``rows``.
-    """
+    """Return a divisor of ``rows``: so many beside each other are about a strip."""
     most = cdiv(STRIP, columns)
     return max(i for i in range(1, most + 1) if rows % i == 0)
 
@@ -120,8 +126,7 @@ class RowTile(NamedTuple):
 
 def rows_at_once(x: Operand, rows: int, width: int) -> int:
     """Return the rows of a program: several short ones on a CPU, otherwise one."""
-    is_short = 8 * width <= _SHORT
-    if not is_short or choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND:
+    if 8 * width > _SHORT or is_on_gpu(x):
         return 1
     most = _SHORT // width // _ROWS_ACROSS * _ROWS_ACROSS
     return min(most, 1 << max(rows, 1).bit_length() - 1)
@@ -139,7 +144,7 @@ def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowT
         sums: the dtype of the computation.
     """
     rows, columns = matrix
-    if choose_backend(values=[array_of(x)]).name != DEVICE_BACKEND:
+    if not is_on_gpu(x):
         return RowTile(rows_at_once(x, rows, width))
     if rows < _ROWS_OF_MESSAGE or width < _LEAST_WIDTH or sums is not f32:
         return RowTile()
@@ -192,13 +197,13 @@ def folded(arrays: Operands, columns: int, sums: DType) -> Folded | None:
         sums: the dtype of the computation.
     """
     there = [x for x in arrays if x is not None]
-    if choose_backend(values=[array_of(there[0])]).name != DEVICE_BACKEND:
+    if not is_on_gpu(there[0]):
         return None
     width = BLOCK_BYTES // min(x.dtype.itemsize for x in there)
     height, left = divmod(columns, width)
     if left or not height or sums is not f32 or not all(map(_fits_messages, there)):
         return None
-    if any(size_of(x.shape) // width >= _MOST_BLOCKS for x in there):
+    if any(prod(x.shape) // width >= _MOST_BLOCKS for x in there):
         return None
     for subgroups in range(cdiv(columns, _FOLDED_OF_SUBGROUP), _MOST + 1):
         own, left = divmod(height, subgroups)
@@ -241,6 +246,18 @@ def no_wider(function: str, x: Operand, other: Operand) -> None:
         common_dtype_of(function, {x.name: x.dtype, other.name: other.dtype})
 
 
+def one_for_each(
+    what: str, function: str, x: Operand, shape: Shape, whole: str, *others: Any
+) -> None:
+    """Refuse operands of another shape than x has along ``what``, or with more bits."""
+    for other in others:
+        if other is not None:
+            if tuple(other.shape) != shape:
+                problem = f"`{other.name}` is {other.shape}, but {whole}"
+                raise wrong_shape(function, problem, f"pass one number for each {what}")
+            no_wider(function, x, other)
+
+
 def floats_as(function: str, x: Operand, dtype: Any) -> DType:
     """Return the float dtype of a result: that of ``x``, or the one the caller names.
 
@@ -276,11 +293,6 @@ def row_view(rank: int, dim: int) -> calls.View:
     if dim == rank - 1:
         return calls.itself
     return lambda x: x.swapaxes(dim, -1)
-
-
-def flat_view(x: Numbers) -> Numbers:
-    """Return all elements as one row."""
-    return x.reshape(1, -1)
 
 
 def rows(
@@ -430,10 +442,7 @@ def elements(
 
 
 def _merged(arrays: Sequence[Numbers]) -> list[int]:
-    """Return the extents with contiguous neighbours merged, at least two of them.
-
-    Two neighbouring dimensions are merged if the strides of all arrays allow it.
-    """
+    """Return two extents or more: neighbours are merged where all strides allow it."""
     extents, shape = arrays[0].shape, list[int]()
     dims = [dim for dim, n in enumerate(extents) if n != 1]
     for outer, dim in zip([None, *dims], dims):
@@ -452,10 +461,7 @@ def _repeats_a_column(x: Numbers | None) -> bool:
 
 
 def _across(arrays: Sequence[Numbers]) -> int | None:
-    """Return the innermost dimension in memory of an array, if it is not the last one.
-
-    Return None if the last dimension is the innermost one of all arrays.
-    """
+    """Return an array's innermost dimension if it is not the last one, or None."""
     orders = [order_of(x.shape, x.strides) for x in arrays]
     inner = [order[-1] for order in orders if order is not None]
     return next((dim for dim in inner if dim != arrays[0].ndim - 1), None)
@@ -478,11 +484,6 @@ def array_of(operand: Operand | None) -> Numbers:
 def columns_of(shape: Shape, dim: int) -> int:
     """Return the extent of a dimension; 1 for an array without dimensions."""
     return shape[dim] if shape else 1
-
-
-def size_of(shape: Shape) -> int:
-    """Return the number of elements."""
-    return prod(shape)
 
 
 def as_dtype(dtype: Any, default: DType) -> DType:

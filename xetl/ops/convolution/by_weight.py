@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,10 @@ from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers, Shape
-from xetl.ops.calling.views import LEAST, size_of, sums_of, vectors_of, width_of
+from xetl.ops.calling.views import LEAST, is_on_cpu, sums_of, vectors_of, width_of
 from xetl.ops.convolution.costs import (
     cost_of_weight_products,
     cost_of_weight_sums,
-    is_on_cpu,
     is_on_tiles,
     step_of_k,
 )
@@ -187,7 +187,7 @@ def _tile_of(x: Operand, g: Geometry, channels: Pair) -> _Tile | None:
         return None
     width, columns = widths_of(x, g)
     tile, most = lanes, registers // 2
-    terms, item, room = inner * size_of(g.taps), sums_of(x.dtype).itemsize, room_of(x)
+    terms, item, room = inner * prod(g.taps), sums_of(x.dtype).itemsize, room_of(x)
     sums, unrolled = max(
         ((n, k) for n in divisors(outer, most) for k in divisors(terms, most // n)),
         key=lambda pair: pair[0] * pair[1] / sum(pair),
@@ -211,7 +211,7 @@ def suits_sums(x: Operand, g: Geometry, channels: Pair) -> bool:
         return False
     inner, outer = channels
     lanes, item = vectors_of(x)[1], sums_of(x.dtype).itemsize
-    fits = inner * outer * size_of(g.taps) * lanes * item <= room_of(x) // 2
+    fits = inner * outer * prod(g.taps) * lanes * item <= room_of(x) // 2
     products = cost_of_weight_products(x, g, channels)
     return fits and cost_of_weight_sums(x, g, channels) < products
 
@@ -225,7 +225,7 @@ def _directly(
     blocks = outer // tile.block
     found = made
     programs = min(x.shape[0], cdiv(_PROGRAMS, blocks))
-    shape = programs, outer, inner * size_of(g.taps)
+    shape = programs, outer, inner * prod(g.taps)
     if programs > 1:
         found = temporary(shape, acc)
     views: list[View] = [each_image, itself, lambda a: a.reshape(shape)]
@@ -253,10 +253,10 @@ def _by_windows(
     programs = groups * taps // seen_taps
     across = cdiv(outer, tile[0]), cdiv(windows.width, tile[1])
     count = batch * cdiv(rows, part)
-    products = cdiv(count, cdiv(ENOUGH, size_of(across) * programs))
+    products = cdiv(count, cdiv(ENOUGH, prod(across) * programs))
     parts = cdiv(count, products)
     # What a program has of the taps of a group, whatever their order in a window.
-    each = taps // seen_taps, outer, size_of(g.taps) * seen_taps // taps, depth
+    each = taps // seen_taps, outer, prod(g.taps) * seen_taps // taps, depth
     found, whole, sums = _partial_sums((groups, *each), parts, made)
     of_taps: View = lambda a: a.reshape(groups, *each).swapaxes(0, 1)[..., :inner]
 

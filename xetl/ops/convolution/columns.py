@@ -4,16 +4,23 @@ If a layer has fewer pixels than channels, copying its weight (see `plans`) cost
 than copying the pixels that each tap reads to the columns of a matrix (im2col:
 Chellapilla et al., "High performance convolutional neural networks for document
 processing", 2006).
+
+Convolutions that split images into patches multiply a copy of the patches: their
+windows share no pixels, so the copy is no larger than the images. If channels are last
+in memory, it moves rows of patches, and so it costs less than windows (see `windows`)
+with channels for pairs, or a gradient of separate taps.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import size_of, sums_of, width_of
+from xetl.ops.calling.views import sums_of, width_of
 from xetl.ops.convolution.column_kernels import (
     columns,
     columns_by_rows,
@@ -27,7 +34,9 @@ from xetl.ops.convolution.windows import (
     by_pixels,
     contiguous,
     copy_matrices,
+    each_pixel,
     is_channels_last,
+    turn,
 )
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 
@@ -40,7 +49,7 @@ def has_few_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> boo
 
     A weight with its channels last is no matrix for the rows of `_columns_of`.
     """
-    is_few = groups == 1 and batch * size_of(g.result) <= weight.shape[0]
+    is_few = groups == 1 and batch * prod(g.result) <= weight.shape[0]
     return is_few and not is_channels_last(weight)
 
 
@@ -49,7 +58,7 @@ def copies_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool
     is_few = has_few_pixels(weight, batch, g, groups)
     if g.is_product:
         return is_few and batch > 1
-    return is_few or (groups == 1 and size_of(g.taps) == 1)
+    return is_few or (groups == 1 and prod(g.taps) == 1)
 
 
 def convolve_columns(
@@ -72,7 +81,7 @@ def convolve_columns(
     if x.shape[0] > 1 or is_channels_last(made):
         to = temporary((made.shape[1], made.shape[0], *g.result), made.dtype)
         rest.append(copy_matrices(to, _exchanged, made, _rows))
-    shape = made.shape[1], x.shape[0] * size_of(g.result)
+    shape = made.shape[1], x.shape[0] * prod(g.result)
     added = each_row(bias, shape)
     product = multiply(Seen(weight, _flat), seen, Seen(to, _as(shape)), added)
     return [*steps, step, product, *rest]
@@ -93,7 +102,7 @@ def input_by_columns(
 ) -> list[Step]:
     """Return the launches of the gradient of the input: a sum over all taps."""
     images, channels, height, width = made.shape
-    across, pixels = channels * size_of(g.taps), size_of(g.result)
+    across, pixels = channels * prod(g.taps), prod(g.result)
     steps, left = _channels_first(grad)
     found = temporary((images, pixels, across), sums_of(grad.dtype))
     to, flat = Seen(found, _as((-1, across))), _as((images, channels, -1))
@@ -112,8 +121,8 @@ def input_by_windows(
     if is_channels_last(made):
         first = temporary(made.shape, made.dtype)
         return [*input_by_windows(grad, weight, first, g), copied(first, made)]
-    (images, channels, height, width), taps = made.shape, size_of(g.taps)
-    outer, pixels = weight.shape[0], size_of(g.result)
+    (images, channels, height, width), taps = made.shape, prod(g.taps)
+    outer, pixels = weight.shape[0], prod(g.result)
     found = temporary((images, channels, taps * pixels), sums_of(grad.dtype))
     to = Seen(found, _as((images, channels * taps, pixels)))
     right = Seen(grad, _as((images, outer, pixels)))
@@ -125,10 +134,57 @@ def input_by_windows(
     return [step, Step(launch, (found, made))]
 
 
+def suits_patches(x: Operand, other: Operand, g: Geometry, groups: int) -> bool:
+    """Return whether channels are last in memory, and windows have all pixels of x.
+
+    ``other``: the weight, or the gradient of the result.
+    """
+    is_whole = groups == 1 and g.has_patches and g.padded == tuple(x.shape[2:])
+    return is_whole and is_channels_last(x) and is_channels_last(other)
+
+
+def convolve_patches(
+    x: Operand, weight: Operand, bias: Operand | None, made: Operand, g: Geometry
+) -> list[Step]:
+    """Return the launches of a convolution; arguments as for `plans.convolve`."""
+    step, left = _patches(x, g)
+    added = None if bias is None else Seen(bias)
+    right = Seen(weight, _each_patch).turned()
+    return [step, multiply(left, right, Seen(made, each_pixel), added)]
+
+
+def weight_by_patches(
+    grad: Operand, x: Operand, made: Operand, g: Geometry
+) -> list[Step]:
+    """Return the launches of the gradient of the weight: a sum over all patches."""
+    step, right = _patches(x, g)
+    (outer, inner), taps = made.shape[:2], prod(g.taps)
+    found = temporary((1, outer, taps, inner), made.dtype)
+    to: View = lambda a: a.reshape(outer, -1)
+    product = multiply(Seen(grad, each_pixel).turned(), right, Seen(found, to))
+    channels_first: View = lambda a: a.reshape(1, outer, inner, taps)
+    return [step, product, turn(found, itself, made, channels_first)]
+
+
+def _patches(x: Operand, g: Geometry) -> tuple[Step, Seen]:
+    """Return the copying step, and the matrix (patches of all, taps * channels)."""
+    (images, channels), (rows, columns) = x.shape[:2], g.result
+    shape = images * rows, g.taps[0], columns, g.taps[1] * channels
+    found = temporary((shape[0], shape[2], shape[1], shape[3]), x.dtype)
+    view: View = lambda a: by_pixels(a).reshape(shape)
+    to: View = lambda a: a.swapaxes(1, 2)
+    flat: View = lambda a: a.reshape(images * rows * columns, -1)
+    return copy_matrices(x, view, found, to), Seen(found, flat)
+
+
+def _each_patch(array: Numbers) -> Numbers:
+    return by_pixels(array).reshape(array.shape[0], -1)
+
+
 def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:
     """Return the copying step, and the matrix (channels * taps, pixels of results)."""
     images, channels, *_ = x.shape
-    taps, pixels = size_of(g.taps), size_of(g.result)
+    taps, pixels = prod(g.taps), prod(g.result)
     found = temporary((channels, taps, images, pixels), x.dtype)
     step = _copy(x, found, g, _as((channels, taps, images, *g.result)))
     return step, Seen(found, _as((channels * taps, -1)))
@@ -147,7 +203,7 @@ def _copy_pixels(x: Operand, found: Operand, g: Geometry) -> Step:
 def _copy(x: Operand, found: Operand, g: Geometry, to: View) -> Step:
     """Return the launch that copies what taps read to (channels, taps, images, ...)."""
     images, channels, height, width = x.shape
-    taps, pixels = size_of(g.taps), size_of(g.result)
+    taps, pixels = prod(g.taps), prod(g.result)
     is_alike = g.stride == (1, 1) and g.result[1] == width
     extent = pixels if is_alike else g.result[1]
     tile = _CHANNELS, min(_PIXELS, width_of(extent))

@@ -33,18 +33,16 @@ from xetl.ops.convolution import plans
 from xetl.ops.convolution.by_weight import by_weight
 from xetl.ops.convolution.columns import (
     convolve_columns,
+    convolve_patches,
     copies_pixels,
     has_few_pixels,
     input_by_columns,
     input_by_windows,
-    weight_by_columns,
-)
-from xetl.ops.convolution.geometry import Geometry, phases
-from xetl.ops.convolution.patches import (
-    convolve_patches,
     suits_patches,
+    weight_by_columns,
     weight_by_patches,
 )
+from xetl.ops.convolution.geometry import Geometry, phases
 from xetl.ops.convolution.windows import LAST, is_channels_last
 from xetl.runtime.call_site import at_caller
 
@@ -119,7 +117,7 @@ def convolution(
 
 def _images_like(x: Operand, shape: Shape) -> Operand:
     """Describe images with their channels last in memory if those of ``x`` are so."""
-    return Operand("out", shape, x.dtype, order=LAST if is_channels_last(x) else None)
+    return result(shape, x.dtype, order=LAST if is_channels_last(x) else None)
 
 
 @function()
@@ -208,7 +206,7 @@ class _Convolution(Function):
     def _compute(self, values: list[Any], call: Arguments) -> Any:
         def compute(*arguments: Any) -> Any:
             image = Outer(values[:3], self.natives, partial(_as_given, *values[:2]))
-            return inner.compute_for(image, call, [*arguments])
+            return inner.compute_for(image, call, [*arguments, None])
 
         inner = FUNCTIONS["xetl::convolution"]
         return self._by(compute if values[-1] is None else convolution, values)

@@ -11,7 +11,7 @@ from math import prod
 
 from xetl.language.ops import cdiv
 from xetl.ops.calling.declarations import Operand
-from xetl.ops.calling.views import array_of, size_of, vectors_of
+from xetl.ops.calling.views import array_of, vectors_of
 from xetl.ops.convolution.geometry import Geometry, Pair
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
@@ -47,14 +47,12 @@ def cost_of_products(x: Operand, parts: Sequence[Geometry], channels: Pair) -> f
         channels: channels of ``x`` and of the result.
     """
     (inner, outer), lanes = channels, vectors_of(x)[1]
-    terms = sum(size_of(g.taps) * size_of(g.result) for g in parts)
+    terms = sum(prod(g.taps) * prod(g.result) for g in parts)
     copied = max(_vectors(x, g) for g in parts)
     cost = inner * (terms * cdiv(outer, lanes) / _speed(x) + _ROW * copied)
     if is_on_tiles(x):
         step = step_of_k(x)
-        each = (
-            g.taps[0] * size_of(g.result) for g in parts if inner * g.taps[1] % step
-        )
+        each = (g.taps[0] * prod(g.result) for g in parts if inner * g.taps[1] % step)
         cost += _WINDOW * sum(each)
     return cost
 
@@ -62,7 +60,7 @@ def cost_of_products(x: Operand, parts: Sequence[Geometry], channels: Pair) -> f
 def cost_of_sums(x: Operand, parts: Sequence[Geometry], channels: Pair) -> float:
     """Return the cost of sums of rows (see `direct`); as for `cost_of_products`."""
     inner, outer = channels
-    each = ((_ROW + outer * size_of(g.taps)) * _vectors(x, g) for g in parts)
+    each = ((_ROW + outer * prod(g.taps)) * _vectors(x, g) for g in parts)
     return inner * sum(each)
 
 
@@ -76,9 +74,9 @@ def cost_of_scattering(grad: Operand, size: Pair, g: Geometry, channels: Pair) -
         channels: channels of ``grad`` and of the input.
     """
     inner, outer = channels
-    terms = size_of(g.taps) * inner * size_of(g.result) / vectors_of(grad)[1]
+    terms = prod(g.taps) * inner * prod(g.result) / vectors_of(grad)[1]
     seen = prod(cdiv(k, s) for k, s in zip(g.taps, g.stride))
-    return outer * (terms / _speed(grad) + _ELEMENT * size_of(size) * seen)
+    return outer * (terms / _speed(grad) + _ELEMENT * prod(size) * seen)
 
 
 def cost_of_weight_products(x: Operand, g: Geometry, channels: Pair) -> float:
@@ -95,8 +93,8 @@ def cost_of_weight_products(x: Operand, g: Geometry, channels: Pair) -> float:
         rows = max(kh * kw * inner, _LEAST_WINDOWS)
         copied = inner * g.padded[0] * cdiv(g.padded[1], lanes)
         copied += kh * kw * inner * vectors
-    terms = rows * size_of(g.result) * cdiv(outer, lanes)
-    seen = kh * size_of(g.result) * is_on_tiles(x)
+    terms = rows * prod(g.result) * cdiv(outer, lanes)
+    seen = kh * prod(g.result) * is_on_tiles(x)
     return terms / _speed(x) + _ROW * (copied + outer * vectors) + _UNALIGNED * seen
 
 
@@ -105,18 +103,13 @@ def cost_of_weight_sums(x: Operand, g: Geometry, channels: Pair) -> float:
     (inner, outer), vectors = channels, _vectors(x, g)
     planes = g.stride[1] * g.padded[0] * cdiv(g.result[1], vectors_of(x)[1])
     copied = _ROW * (inner * planes + outer * vectors)
-    return copied + inner * outer * size_of(g.taps) * (vectors + _LANES)
+    return copied + inner * outer * prod(g.taps) * (vectors + _LANES)
 
 
 def _vectors(x: Operand, g: Geometry) -> int:
     """Return the vectors of all rows of a result."""
     rows, columns = g.result
     return rows * cdiv(columns, vectors_of(x)[1])
-
-
-def is_on_cpu(x: Operand) -> bool:
-    """Return whether the CPU computes with x."""
-    return choose_backend(values=[array_of(x)]).name == "cpu"
 
 
 def multiplies_pairs(x: Operand) -> bool:

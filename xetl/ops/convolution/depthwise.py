@@ -6,13 +6,15 @@ weights in registers, and nothing is moved between lanes.
 
 from __future__ import annotations
 
+from math import prod
+
 from xetl import xetile
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import array_of, size_of, sums_of, vectors_of
+from xetl.ops.calling.views import array_of, sums_of, vectors_of
 from xetl.ops.convolution.geometry import Geometry, evenly
 from xetl.ops.convolution.windows import (
     LAST,
@@ -188,7 +190,7 @@ def tile_of_channels(x: Operand, g: Geometry) -> tuple[int, int, int, int] | Non
     block = min(_VECTORS, cdiv(x.shape[1], lanes)) * lanes
     width = evenly(g.result[1], _WIDTH)
     columns = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
-    room = room // (block * item) - size_of(g.taps)
+    room = room // (block * item) - prod(g.taps)
     rows = (room // columns - 2) // g.stride[1] - (g.taps[0] - 1) * g.dilation[0]
     part = min(cdiv(rows, g.stride[0]), _ROWS)
     return (evenly(g.result[0], part), width, columns, block) if part > 0 else None
@@ -243,7 +245,7 @@ def weight_by_channels(
         return [copied(x, seen), copied(grad, other), *steps]
     tile, acc = tile_of_channels(x, g), sums_of(x.dtype)
     assert tile is not None
-    (images, channels), taps, block = x.shape[:2], size_of(g.taps), tile[-1]
+    (images, channels), taps, block = x.shape[:2], prod(g.taps), tile[-1]
     found = temporary((images, channels, taps), acc)
     views, grid = (by_pixels, by_pixels, itself), (cdiv(channels, block), images, 1)
     constants = *g.first, g.stencil, acc, *tile

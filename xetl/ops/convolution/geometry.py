@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import gcd
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from xetl.language.ops import cdiv
 
@@ -74,9 +75,10 @@ class Geometry:
 
 
 class _Phase(NamedTuple):
-    """One dimension of a phase of a derivative; see `Geometry`."""
+    """One dimension of a phase of a derivative: what `Geometry` has of both."""
 
     taps: int
+    stride: int
     dilation: int
     first: int
     result: int
@@ -106,11 +108,12 @@ def _phases_of(
         at = (start + padding - tap * dilation) // stride
         yield _Phase(
             count,
+            1,
             down,
             (count - 1) * down - at,
             cdiv(size - start, stride),
-            slice(tap, None, between),
-            slice(start, None, stride),
+            slice(tap, None, between) if stride > 1 else slice(None),
+            slice(start, None, stride) if stride > 1 else slice(None),
         )
 
 
@@ -123,17 +126,5 @@ def phases(size: Pair, taps: Pair, how: tuple[Pair, Pair, Pair]) -> list[Geometr
         how: stride, dilation, and the padding before the first pixel.
     """
     rows, columns = (_phases_of(*each) for each in zip(size, taps, *how))
-    across = list(columns)
-    return [
-        Geometry(
-            (one.taps, other.taps),
-            (1, 1),
-            (one.dilation, other.dilation),
-            (one.first, other.first),
-            (one.result, other.result),
-            (one.chosen, other.chosen) if how[0] != (1, 1) else ALL,
-            (one.where, other.where) if how[0] != (1, 1) else ALL,
-        )
-        for one in rows
-        for other in across
-    ]
+    pairs: Any = product(rows, columns)
+    return [Geometry(*zip(one, other)) for one, other in pairs]

@@ -11,6 +11,7 @@ taps that meet it; or one with all taps, with zeros between the pixels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
@@ -18,12 +19,11 @@ from xetl.ops.activations import cleared, copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import size_of, sums_of, vectors_of
+from xetl.ops.calling.views import is_on_cpu, sums_of, vectors_of
 from xetl.ops.convolution.costs import (
     cost_of_products,
     cost_of_scattering,
     cost_of_sums,
-    is_on_cpu,
     multiplies_pairs,
     step_of_k,
 )
@@ -44,6 +44,7 @@ from xetl.ops.convolution.windows import (
     choose_taps,
     contiguous,
     copy_matrices,
+    each_pixel,
     find_windows,
     is_channels_last,
     paired,
@@ -106,7 +107,7 @@ def _turned_around(weight: Operand, to: Operand) -> Step:
     groups, _, _, depth, inner = to.shape
 
     def each_row(array: Numbers) -> Numbers:
-        return array.reshape(groups, -1, inner, size_of(array.shape[2:]))
+        return array.reshape(groups, -1, inner, prod(array.shape[2:]))
 
     def to_each_row(array: Numbers) -> Numbers:
         return array.reshape(groups, -1, depth, inner)[:, ::-1].swapaxes(1, 2)
@@ -352,7 +353,7 @@ def multiply_pixels(
 
     If the result has its channels last, it is pixels of all images @ weight.
     """
-    batch, pixels = x.shape[0], size_of(x.shape[2:])
+    batch, pixels = x.shape[0], prod(x.shape[2:])
     shape = (batch, made.shape[1], pixels)
 
     def matrix(array: Numbers) -> Numbers:
@@ -360,9 +361,6 @@ def multiply_pixels(
 
     def each_image(array: Numbers) -> Numbers:
         return array.reshape(batch, -1, pixels)
-
-    def each_pixel(array: Numbers) -> Numbers:
-        return by_pixels(array).reshape(batch * pixels, -1)
 
     left = Seen(weight, matrix)
     left = left.turned() if is_turned else left
@@ -394,7 +392,7 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
         return 0
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = inner * g.stride[0] * g.stride[1] * item
-    taps = inner * outer * size_of(g.taps) * item
+    taps = inner * outer * prod(g.taps) * item
     room = (room_of(x) - taps) // (planes * widths_of(x, g)[1]) - down
     step, _ = tile_of(x, g, outer)
     rows = max(0, min(MOST_ROWS, room)) // step * step
@@ -407,7 +405,7 @@ def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
     [measured] 32 registers: `direct` is faster with 3 x 3 taps of 3 or 4 channels, and
     7 x 7 of one channel; products are faster with 5 x 5 of 3.
     """
-    is_short = inner * g.taps[1] < _VECTOR and inner * size_of(g.taps) <= _FEW_TAPS
+    is_short = inner * g.taps[1] < _VECTOR and inner * prod(g.taps) <= _FEW_TAPS
     return is_short and vectors_of(x)[0] >= 32
 
 
@@ -457,7 +455,7 @@ def _directly(
     is_apart: bool = False,
 ) -> list[Step]:
     """Return the launches of a convolution by `direct`: sums of rows, no product."""
-    (inner, outer), taps = channels, size_of(g.taps)
+    (inner, outer), taps = channels, prod(g.taps)
     images, height = made.shape[0] * made.shape[1] // outer, g.result[0]
     steps, weight = choose_taps(weight, g)
 

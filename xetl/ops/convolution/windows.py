@@ -6,17 +6,18 @@ A window of a row is contiguous in memory, so that a product can read it in plac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied
+from xetl.ops.activations import row_major
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers, Shape
-from xetl.ops.calling.views import LEAST, array_of, size_of, sums_of, width_of
+from xetl.ops.calling.views import LEAST, array_of, width_of
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair
 from xetl.ops.convolution.kernels import shifted, turned
 
@@ -76,10 +77,7 @@ def copy_matrices(
     to_view: View = itself,
     first: Pair = (0, 0),
 ) -> Step:
-    """Return the launch that copies matrices.
-
-    The matrices of the source begin at ``first``; around them are zeros.
-    """
+    """Return the launch that copies matrices to ``first``, with zeros around them."""
     a, b, m, n = to_view(array_of(to)).shape
     grid = (cdiv(m, PART), b, a)
     tile = PART, min(MOST_COLUMNS, width_of(n))
@@ -105,6 +103,11 @@ def by_pixels(array: Numbers) -> Numbers:
     return np.moveaxis(array, 1, -1)
 
 
+def each_pixel(array: Numbers) -> Numbers:
+    """View images as a matrix (pixels of all, channels)."""
+    return by_pixels(array).reshape(-1, array.shape[1])
+
+
 def paired(channels: int, x: Operand) -> int:
     """Return an even number of channels for 16-bit products, which take pairs."""
     return channels + channels % 2 if x.dtype.itemsize == 2 else channels
@@ -112,10 +115,7 @@ def paired(channels: int, x: Operand) -> int:
 
 def contiguous(x: Operand, groups: int) -> tuple[list[Step], Operand]:
     """Return images whose channels can be split into groups, and the copy if needed."""
-    if array_of(x).flags.c_contiguous or (groups == 1 and x.order is None):
-        return [], x
-    found = temporary(x.shape, x.dtype)
-    return [copied(x, found, sums_of(x.dtype))], found
+    return ([], x) if groups == 1 and x.order is None else row_major(x)
 
 
 def _with_channels_last(
@@ -127,7 +127,7 @@ def _with_channels_last(
     every ``apart``-th row of the input is copied.
     """
     (images, *_), (_, channels, height, width) = shape, x.shape
-    count = size_of(shape)
+    count = prod(shape)
     padded = temporary((count + behind,), x.dtype)
     if is_channels_last(x) and groups == 1 and channels == shape[-1]:
         rows: View = lambda a: by_pixels(a)[None, :, ::apart].reshape(

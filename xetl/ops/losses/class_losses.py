@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from math import prod
 from operator import itemgetter
 from typing import Any, ParamSpec, cast
 
@@ -34,14 +35,12 @@ from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.options import plain
 from xetl.ops.calling.recorded import again_by
 from xetl.ops.calling.repeated import Arguments
-from xetl.ops.calling.views import array_of, floats, size_of, vectors_of, width_of
+from xetl.ops.calling.views import array_of, floats, is_on_gpu, vectors_of, width_of
 from xetl.ops.losses import kernels
 from xetl.ops.rows.reduction_kernels import Down, down_of
 from xetl.ops.rows.softmaxes import log_softmax
 from xetl.runtime.call_site import at_caller
-from xetl.runtime.placement import choose_backend
 from xetl.runtime.tensors import needs_derivative
-from xetl.runtime.usm import DEVICE_BACKEND
 
 P = ParamSpec("P")
 
@@ -69,10 +68,7 @@ def _classes_last(x: Numbers) -> Numbers:
 
 
 def _as_columns(x: Operand, m: int, few: int = _FEW) -> Down | None:
-    """Return scores as columns if classes are not the last dimension, or are few.
-
-    Otherwise return None.
-    """
+    """Return scores as columns if classes are not last or are few, else None."""
     if x.ndim < 2:
         return None
     is_short = x.shape[1] <= few and are_views([array_of(x)], [_classes_last])
@@ -113,24 +109,18 @@ def _shape_of_rows(x: Operand) -> Shape:
 
 def _rows_of(x: Operand, reduction: str) -> int:
     """Return the rows of a program of `nll_rows`; on a GPU one, to hide latency."""
-    is_there = choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND
-    return 1 if is_there or reduction == "none" else 128
+    return 1 if is_on_gpu(x) or reduction == "none" else 128
 
 
 def _rows_at_once(x: Operand, m: int, classes: int, elements: int) -> int:
     """How many rows of at most ``elements`` a program has; on a GPU many wait."""
-    if choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND:
+    if is_on_gpu(x):
         return 1
     most = elements // width_of(classes)
     return max(1, min(_TOGETHER, most, 1 << (m - 1).bit_length()))
 
 
-def _first(x: Numbers) -> Numbers:
-    return x[0]
-
-
-def _second(x: Numbers) -> Numbers:
-    return x[1]
+_first, _second = itemgetter(0), itemgetter(1)
 
 
 def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
@@ -146,13 +136,6 @@ def check_smoothing(smoothing: float) -> None:
     if not 0 <= smoothing <= 1:
         problem = f"`label_smoothing` is {smoothing}"
         raise LaunchError(problem, "X0829", "`label_smoothing` is 0 to 1")
-
-
-def _check_ignored(ignore_index: int, is_soft: bool) -> None:
-    """Refuse an ignored class beside probabilities; negative numbers are no class."""
-    if is_soft and ignore_index >= 0:
-        problem = f"`ignore_index` is {ignore_index}, but `target` has probabilities"
-        raise LaunchError(problem, "X0829", "leave out `ignore_index`")
 
 
 def check_classes(
@@ -243,12 +226,14 @@ def class_loss(
     classes = check_classes(name, input, target, weight, reduction, not is_log)
     check_smoothing(label_smoothing)
     dtype, is_soft = floats(name, input), target.dtype.is_float
-    _check_ignored(ignore_index, is_soft)
+    if is_soft and ignore_index >= 0:  # negative numbers are no class
+        problem = f"`ignore_index` is {ignore_index}, but `target` has probabilities"
+        raise LaunchError(problem, "X0829", "leave out `ignore_index`")
     acc, spreads = SUMS[dtype], is_soft or label_smoothing != 0
     shape: Shape = _shape_of_rows(input) if reduction == "none" else ()
 
     def steps(made: Sequence[Operand]) -> list[Step]:
-        m, x, moves = size_of(_shape_of_rows(input)), input, list[Step]()
+        m, x, moves = prod(_shape_of_rows(input)), input, list[Step]()
         # If one element of a row is read and one is written, lanes go over rows.
         few = classes if is_log and reduction == "none" else _FEW
         down = _as_columns(input, m, few)
@@ -297,7 +282,7 @@ def class_loss_backward(
 ) -> Any:
     """The gradient of the input."""
     classes = input.shape[0] if input.ndim == 1 else input.shape[1]
-    acc, m = SUMS[input.dtype], size_of(_shape_of_rows(input))
+    acc, m = SUMS[input.dtype], prod(_shape_of_rows(input))
     spreads = label_smoothing != 0 or target.dtype.is_float
 
     def steps(made: Sequence[Operand]) -> list[Step]:
@@ -373,10 +358,7 @@ class _Loss(Function):
 
 
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
-    """Return the public function of a loss: the first result of `class_loss`.
-
-    ``arguments`` returns the arguments of `class_loss`.
-    """
+    """Return the public function of a loss: the first result of `class_loss`."""
 
     @wraps(arguments)
     def rule(*values: Any) -> Call:

@@ -8,6 +8,7 @@ Source: Hsu et al., "Liger Kernel", arXiv 2410.10989.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -162,16 +163,22 @@ class _Loss:
             steps.append(copied(by_weight, made[2]))
         if self.wanted[2]:
             steps += add_all(by_bias, made[3], 1.0, 0)
-        views = (_at(0), _at(1), itself, itself)
+        views = (itemgetter(0), itemgetter(1), itself, itself)
         last = Launch(finish_loss, views, (), (1, 1, 1), ways)
         return [*steps, Step(last, (kept, kept, made[0], ends))]
 
     def _scores(self, part: slice, scores: Operand, kept: Operand) -> list[Step]:
         """Return the launches for the scores of a piece, and the losses of its rows."""
-        x, z = Seen(self.x, _at(part)), Seen(scores, _first(part))
+        x, z = Seen(self.x, itemgetter(part)), Seen(scores, _first(part))
         bias = None if self.bias is None else Seen(self.bias)
         product = multiply(x, Seen(self.weight).turned(), z, bias)
-        views = (z.view, _at(part), itself, _at((0, part)), _at((1, part)))
+        views = (
+            z.view,
+            itemgetter(part),
+            itself,
+            itemgetter((0, part)),
+            itemgetter((1, part)),
+        )
         operands = (scores, self.labels, self.of_classes, kept, kept)
         how = operands, views, part, self.smoothing != 0
         return [product, self._of_rows(cross_entropy_rows, *how)]
@@ -184,7 +191,7 @@ class _Loss:
         all_rows: View = lambda a: np.broadcast_to(
             a[:1], part.stop - part.start, subok=True
         )
-        views = (all_rows, z, _at(part), itself, _at(slice(1, 2)), z)
+        views = (all_rows, z, itemgetter(part), itself, itemgetter(slice(1, 2)), z)
         operands = (ends, scores, self.labels, self.of_classes, ends, slopes)
         return [self._of_rows(cross_entropy_backward_rows, operands, views, part)]
 
@@ -209,10 +216,10 @@ class _Loss:
         The gradient of the bias has a row for each piece; ``number`` is that of this.
         """
         by_x, by_weight, by_bias = to
-        x, d = Seen(self.x, _at(part)), Seen(slopes, _first(part))
+        x, d = Seen(self.x, itemgetter(part)), Seen(slopes, _first(part))
         steps: list[Step] = []
         if self.wanted[0]:
-            steps.append(multiply(d, Seen(self.weight), Seen(by_x, _at(part))))
+            steps.append(multiply(d, Seen(self.weight), Seen(by_x, itemgetter(part))))
         if self.wanted[1]:
             before, scales = (
                 (Seen(by_weight), (1.0, 1.0)) if part.start else (None, None)
@@ -221,19 +228,15 @@ class _Loss:
         if self.wanted[2] and self.bias is not None:
             count = part.stop - part.start
             ends = (0, count), (number, number + 1)
-            views = (_at((None, slice(*each))) for each in ends)
+            views = (itemgetter((None, slice(*each))) for each in ends)
             rows = Down((1, count, self.weight.shape[0]), *views)
             steps += reduce_down(slopes, by_bias, rows, ("add", 0, by_bias.dtype), 1.0)
         return steps
 
 
-def _at(key: Any) -> View:
-    return lambda a: a[key]
-
-
 def _first(part: slice) -> View:
     """Return the view of the first rows, as many as a piece has."""
-    return _at(slice(part.stop - part.start))
+    return itemgetter(slice(part.stop - part.start))
 
 
 def _backward(context: Context, grad: Any, *_: Any) -> Mapping[str, Any]:

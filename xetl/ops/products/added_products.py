@@ -18,7 +18,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import floats, sums_of
-from xetl.ops.products.matrix_product import matmul
+from xetl.ops.products.matrix_product import backward_of_factors
 from xetl.ops.products.product_steps import Seen, multiply
 
 
@@ -51,17 +51,13 @@ def _added(
     return Call((result(shape, dtype),), steps)
 
 
-def _backward(names: tuple[str, str]) -> Any:
+def _backward(*names: str) -> Any:
+    by_factors = backward_of_factors(*names)
+
     def backward(context: Context, grad: Any) -> Mapping[str, Any]:
-        left, right = context.saved
         beta, alpha = context["beta"], context["alpha"]
-        needs, found = context.needs, dict[str, Any]()
-        scaled = grad if alpha == 1 else grad * alpha
-        if needs(names[0]):
-            found[names[0]] = matmul(scaled, right.mT)
-        if needs(names[1]):
-            found[names[1]] = matmul(left.mT, scaled)
-        if needs("input"):
+        found = by_factors(context, grad if alpha == 1 else grad * alpha)
+        if context.needs("input"):
             by_input = grad.sum_to_size(context.shape_of("input"))
             by_input = by_input.to(context.dtype_of("input"))
             found["input"] = by_input if beta == 1 else by_input * beta
@@ -70,7 +66,7 @@ def _backward(names: tuple[str, str]) -> Any:
     return backward
 
 
-@function(backward=_backward(("mat1", "mat2")), saves=["mat1", "mat2"])
+@function(backward=_backward("mat1", "mat2"), saves=["mat1", "mat2"])
 def addmm(
     input: ArrayLike,
     mat1: ArrayLike,
@@ -97,7 +93,7 @@ def addmm(
     return _added("addmm", 2, input, mat1, mat2, beta, alpha)
 
 
-@function(backward=_backward(("batch1", "batch2")), saves=["batch1", "batch2"])
+@function(backward=_backward("batch1", "batch2"), saves=["batch1", "batch2"])
 def baddbmm(
     input: ArrayLike,
     batch1: ArrayLike,

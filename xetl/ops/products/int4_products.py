@@ -6,14 +6,14 @@ Source: Frantar et al., "GPTQ", arXiv 2210.17323. The numbers are those of torch
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import u8
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied
+from xetl.ops.activations import copied, row_major
 from xetl.ops.calling.calls import Launch, itself
 from xetl.ops.calling.declarations import (
     SUMS,
@@ -27,12 +27,11 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import array_of, floats, size_of, vectors_of
+from xetl.ops.calling.views import array_of, floats, is_on_cpu, vectors_of
 from xetl.ops.matrices import put, take
 from xetl.ops.products.plans import smallest
 from xetl.runtime.grid import Grid
 from xetl.runtime.kernel import Kernel
-from xetl.runtime.placement import choose_backend
 from xetl.xetile import Array, Vector, constexpr
 
 _NAME = "linear_int4"
@@ -222,14 +221,11 @@ def linear_int4(
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     groups = _check(input, weight, scales, zeros, bias)
-    (*lead, k), n, m = input.shape, weight.shape[1], size_of(input.shape[:-1])
+    (*lead, k), n, m = input.shape, weight.shape[1], prod(input.shape[:-1])
     dtype = floats(_NAME, input)
 
     def steps(made: Any) -> list[Step]:
-        x, q, first = input, weight, list[Step]()
-        if not array_of(x).flags.c_contiguous:
-            x = temporary(x.shape, dtype)
-            first.append(copied(input, x, SUMS[dtype]))
+        (first, x), q = row_major(input), weight
         if array_of(weight).strides[1] != 1:  # columns would be gathered byte by byte
             q = temporary(q.shape, u8)
             first.append(copied(weight, q))
@@ -250,9 +246,8 @@ def cut_int4(
 ) -> tuple[Kernel, Grid, tuple[Any, ...]]:
     """Return the kernel for m rows and n columns, its grid and its constants."""
     registers, lanes = vectors_of(x)
-    is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
     rows, sums = smallest(_ROWS, m), SUMS[x.dtype]
-    if not is_cpu:
+    if not is_on_cpu(x):
         step = half if half % _STEP else _STEP
         kernel, rows, columns = int4_product, min(rows, 16), smallest(_COLUMNS[:3], n)
         constants = (sums, x.dtype, half, rows, columns, step)

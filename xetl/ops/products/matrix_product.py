@@ -56,10 +56,7 @@ _known: dict[int, _Known] = {}
 
 
 def reused(operand: Any) -> Prepacked | None:
-    """Return the prepacked form of an operand, if it is constant and seen before.
-
-    Otherwise return None.
-    """
+    """Return the prepacked form of a constant operand that was seen before, or None."""
     if type(operand) is not np.ndarray or operand.flags.writeable:
         return None
     if not config.reuse_constants:
@@ -167,10 +164,7 @@ def _in_order(product: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
-    """Return the public function. ``arguments`` puts a call's arguments in order.
-
-    It returns those of `_rule`, and ``out``.
-    """
+    """Return the public function; ``arguments`` gives those of `_rule`, and ``out``."""
 
     def complete(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         return cast("Any", arguments)(*args, **kwargs)
@@ -413,14 +407,19 @@ class _Batches(Function):
         return _product, [x, y, None, None, out]
 
 
-def _bmm_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    x, y = context.saved
-    found: dict[str, Any] = {}
-    if context.needs("input"):
-        found["input"] = matmul(grad, y.mT)
-    if context.needs("mat2"):
-        found["mat2"] = matmul(x.mT, grad)
-    return found
+def backward_of_factors(left: str, right: str) -> Callable[..., dict[str, Any]]:
+    """Return the derivative of a product by its saved factors of these names."""
+
+    def backward(context: Context, grad: Any) -> dict[str, Any]:
+        a, b = context.saved
+        found: dict[str, Any] = {}
+        if context.needs(left):
+            found[left] = matmul(grad, b.mT)
+        if context.needs(right):
+            found[right] = matmul(a.mT, grad)
+        return found
+
+    return backward
 
 
 def _bmm(input: ArrayLike, mat2: ArrayLike, *, out: ArrayLike = None) -> Any:
@@ -432,6 +431,7 @@ def _bmm(input: ArrayLike, mat2: ArrayLike, *, out: ArrayLike = None) -> Any:
 
 
 _bmm.__name__ = _bmm.__qualname__ = "bmm"
+_bmm_backward = backward_of_factors("input", "mat2")
 bmm = _Batches("bmm", _bmm, 1, _bmm_backward, ("input", "mat2")).public
 
 

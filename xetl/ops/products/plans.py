@@ -466,10 +466,7 @@ def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:
 def _batched(
     arrays: Sequence[Numbers], views: Views, swaps: bool
 ) -> tuple[Views, Shape, int]:
-    """Return the views with split batches, the host's loops, and the kernel's matrices.
-
-    See `split_batch`.
-    """
+    """Return views, the host's loops and the kernel's matrices; see `split_batch`."""
     left, right, out = seen(arrays, views)
     if swaps:
         left, right = right, left

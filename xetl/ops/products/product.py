@@ -76,6 +76,22 @@ def accumulated(
 
 
 @xetile.function
+def finished(
+    acc: Vector,
+    added: Vector | None,
+    alpha: float | None,
+    beta: float | None,
+    ACTIVATION: constexpr,
+) -> Vector:
+    """Return ``ACTIVATION(alpha * acc + beta * added)``; see `product`."""
+    if alpha is not None:
+        acc = acc * alpha
+    if added is not None:
+        acc = acc + (added if beta is None else added * beta)
+    return acc if ACTIVATION is None else ACTIVATION(acc)
+
+
+@xetile.function
 def finish(
     acc: Vector,
     to: Array,
@@ -88,23 +104,16 @@ def finish(
     ACTIVATION: constexpr,
     BIAS_DIM: constexpr,
 ) -> None:
-    """Apply the epilogue to a tile, and store it at row m and column n; see `product`.
-
-    ``number`` is the index of the matrix in the batch.
-    """
-    if alpha is not None:
-        acc = acc * alpha
+    """Store a tile, `finished`, at row m and column n of a matrix of the batch."""
+    added = None
     if bias is not None:
         if bias.ndim > 1:
             added = take(matrix(bias, number), [m, n], acc.shape, acc.dtype)
-            acc = acc + (added if beta is None else added * beta)
         elif BIAS_DIM == 1:
-            acc = acc + take(bias, [n], (acc.shape[1],), acc.dtype)
+            added = take(bias, [n], (acc.shape[1],), acc.dtype)
         else:
-            acc = acc + take(bias, [m], (acc.shape[0],), acc.dtype)[:, None]
-    if ACTIVATION is not None:
-        acc = ACTIVATION(acc)
-    put(acc, to, [m, n])
+            added = take(bias, [m], (acc.shape[0],), acc.dtype)[:, None]
+    put(finished(acc, added, alpha, beta, ACTIVATION), to, [m, n])
 
 
 @xetile.kernel
@@ -150,16 +159,6 @@ def product(
     finish(acc, to, bias, alpha, beta, number, m, n, ACTIVATION, BIAS_DIM)
 
 
-@xetile.function
-def _elements(
-    x: Array, i: int, j: int, at: int, ACC: constexpr, LANES: constexpr
-) -> Vector:
-    """Return element (i, j) of LANES matrices, from matrix ``at`` on; or of the one."""
-    if x.ndim == 2:
-        return xetile.full((1, LANES), x[i, j].to(ACC), ACC)
-    return take(x[i], [j, at], (1, LANES), ACC)
-
-
 @xetile.kernel
 def small_products(
     a: Array,
@@ -186,23 +185,21 @@ def small_products(
         bias: (N,) or (M, N, matrices), or None.
     """
     at = xetile.program_id(0) * LANES
+
+    def element(x: Array, i: int, j: int) -> Vector:
+        if x.ndim == 2:
+            return xetile.full((1, LANES), x[i, j].to(ACC), ACC)
+        return take(x[i], [j, at], (1, LANES), ACC)
+
     for i in xetile.static_range(M):
         for j in xetile.static_range(N):
             acc = xetile.zeros((1, LANES), ACC)
             for k in xetile.static_range(K):
-                left = _elements(a, i, k, at, ACC, LANES)
-                acc = acc + left * _elements(b, k, j, at, ACC, LANES)
-            if alpha is not None:
-                acc = acc * alpha
+                acc = acc + element(a, i, k) * element(b, k, j)
+            added = None
             if bias is not None:
-                if bias.ndim > 1:
-                    added = _elements(bias, i, j, at, ACC, LANES)
-                    acc = acc + (added if beta is None else added * beta)
-                else:
-                    acc = acc + bias[j].to(ACC)
-            if ACTIVATION is not None:
-                acc = ACTIVATION(acc)
-            put(acc, out[i], [j, at])
+                added = element(bias, i, j) if bias.ndim > 1 else bias[j].to(ACC)
+            put(finished(acc, added, alpha, beta, ACTIVATION), out[i], [j, at])
 
 
 @xetile.kernel

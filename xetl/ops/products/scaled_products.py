@@ -7,6 +7,7 @@ al., "LLM.int8()", arXiv 2208.07339.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from xetl import xetile
@@ -26,7 +27,7 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import array_of, as_dtype, floats, size_of
+from xetl.ops.calling.views import array_of, as_dtype, floats
 from xetl.ops.matrices import put, take
 from xetl.ops.products.device_tiles import Product
 from xetl.ops.products.plans import choose_tiles, cut_for_device, tiles_of_device
@@ -222,7 +223,7 @@ def scaled_mm(
         tiles = choose_tiles(m, n) if cut is None else tiles_of_device(work, cut)
         line: View = lambda x: x.reshape(-1)
         views = (itself, itself, line, line, itself, itself)
-        is_one = tuple(size_of(x.shape) == 1 for x in (scale_a, scale_b))
+        is_one = tuple(prod(x.shape) == 1 for x in (scale_a, scale_b))
         constants = (i32 if a.dtype == i8 else f32, is_one, *tiles[:3])
         launch = Launch(scaled_product, views, (), tiles.grid, constants)
         return [Step(launch, (a, b, scale_a, scale_b, bias, *made))]
@@ -233,7 +234,7 @@ def scaled_mm(
 def _check_scale(scale: Operand | None, count: int) -> None:
     if scale is None:
         return
-    if size_of(scale.shape) not in (1, count):
+    if prod(scale.shape) not in (1, count):
         problem = f"`{scale.name}` is {scale.shape}"
         raise wrong_shape("scaled_mm", problem, f"pass {count} numbers, or one")
     if not scale.dtype.is_float or scale.dtype.bits > 32:

@@ -40,20 +40,6 @@ def batch_norm_rows(
         put(y, to, [row, column])
 
 
-@xetile.function
-def of_channels(
-    x: Array, column: int, ACC: constexpr, WIDTH: constexpr, CHANNELS: constexpr
-) -> Vector:
-    """Load the numbers of x for the channels of some columns; see `batch_norm_columns`.
-
-    With CHANNELS, the channel of column i is ``i % CHANNELS``.
-    """
-    if CHANNELS is None:
-        return piece(x, 0, column, ACC, WIDTH)
-    at = xetile.init_tile(x, [xetile.arange(WIDTH) % CHANNELS])
-    return xetile.load_gather(at).to(ACC)[None, :]
-
-
 @xetile.kernel
 def batch_norm_columns(
     x: Array,
@@ -74,12 +60,19 @@ def batch_norm_columns(
     and the columns of a program begin with a whole sample.
     """
     column, first = xetile.program_id(0) * WIDTH, xetile.program_id(1) * ROWS
-    factor = xetile.rsqrt(of_channels(variance, column, ACC, WIDTH, CHANNELS) + eps)
+
+    def of_channels(numbers: Array) -> Vector:
+        if CHANNELS is None:
+            return piece(numbers, 0, column, ACC, WIDTH)
+        at = xetile.init_tile(numbers, [xetile.arange(WIDTH) % CHANNELS])
+        return xetile.load_gather(at).to(ACC)[None, :]
+
+    factor = xetile.rsqrt(of_channels(variance) + eps)
     if weight is not None:
-        factor = factor * of_channels(weight, column, ACC, WIDTH, CHANNELS)
-    shift = -of_channels(mean, column, ACC, WIDTH, CHANNELS) * factor
+        factor = factor * of_channels(weight)
+    shift = -of_channels(mean) * factor
     if bias is not None:
-        shift = shift + of_channels(bias, column, ACC, WIDTH, CHANNELS)
+        shift = shift + of_channels(bias)
     for row in range(first, min(first + ROWS, x.shape[0])):
         y = piece(x, row, column, ACC, WIDTH) * factor + shift
         put(y, out, [row, column])

@@ -9,13 +9,14 @@ Source: Ioffe and Szegedy, arXiv 1502.03167.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple, ParamSpec, cast
 
 import numpy as np
 
 from xetl.errors import LaunchError
 from xetl.language.ops import cdiv
-from xetl.ops.calling.calls import Launch, View, chain, itself
+from xetl.ops.calling.calls import Launch, View, as_column, as_row, chain, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,
@@ -30,7 +31,6 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import Function, function, public_function
-from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import (
     LEAST,
     STRIP,
@@ -38,7 +38,6 @@ from xetl.ops.calling.views import (
     floats,
     same_shapes,
     side_by_side,
-    size_of,
     sums_of,
     width_of,
 )
@@ -73,7 +72,7 @@ def _whole(
     Args:
         together: how many rows (of channels) become one row of the view.
     """
-    samples, channels, n = *x.shape[:2], size_of(x.shape[2:])
+    samples, channels, n = *x.shape[:2], prod(x.shape[2:])
     if is_columns:
         shape = samples * n // together, together * channels
         return lambda a: np.moveaxis(a, 1, -1).reshape(shape), (1,)
@@ -95,7 +94,7 @@ def batch_norm_backward(
     columns.
     """
     acc, (samples, channels) = SUMS[input.dtype], input.shape[:2]
-    order, n = channels_last(input, FEW), size_of(input.shape[2:])
+    order, n = channels_last(input, FEW), prod(input.shape[2:])
     is_columns = n == 1 or order is not None
     parts = cdiv(samples * n, _ROWS) if is_columns else samples
 
@@ -149,17 +148,9 @@ class _Ways(NamedTuple):
     scale: tuple[Kernel, tuple[int, int, int], tuple[Any, ...]]
 
 
-def _line(a: Numbers) -> Numbers:
-    return a[None]
-
-
-def _upright(a: Numbers) -> Numbers:
-    return a[..., None]
-
-
 def _ways(x: Operand, is_columns: bool) -> _Ways:
     """Return how channels are seen: as columns, or as rows of each sample."""
-    (samples, channels), n, acc = x.shape[:2], size_of(x.shape[2:]), SUMS[x.dtype]
+    (samples, channels), n, acc = x.shape[:2], prod(x.shape[2:]), SUMS[x.dtype]
     if not is_columns:
         width, wide = min(NARROW, width_of(n)), min(WIDE, width_of(n))
         some = channels_at_once(x, channels, n)
@@ -167,7 +158,7 @@ def _ways(x: Operand, is_columns: bool) -> _Ways:
         return _Ways(
             _whole(x, False),
             (samples, n),
-            _upright,
+            as_column,
             itself,
             (kernels.sum_rows, grid, (acc, some, width, n <= width)),
             (kernels.scale_rows, grid, (acc, some, wide)),
@@ -179,10 +170,10 @@ def _ways(x: Operand, is_columns: bool) -> _Ways:
     each = cdiv(channels, wide), cdiv(samples * n, _ROWS), 1
     grid = cdiv(channels, width), parts, 1
     return _Ways(
-        (chain(rows, _line), dims),
+        (chain(rows, as_row), dims),
         (parts, part),
-        _line,
-        _line,
+        as_row,
+        as_row,
         (sum_channels, grid, (acc, part, width)),
         (scale_channels, each, (acc, _ROWS, wide)),
     )
@@ -204,7 +195,7 @@ def _of_batch(
         made: the result, the mean and the variance; or the gradients.
     """
     channels, acc = x.shape[1], SUMS[x.dtype]
-    count = size_of(x.shape) // channels
+    count = prod(x.shape) // channels
     ways = _ways(x, is_columns)
     (whole, dims), (parts, part) = ways.view, ways.parts
     x, moves = along_view(x, whole, *dims)
@@ -222,7 +213,7 @@ def _of_batch(
     views = (whole, whole, *[ways.of_parts] * 4)
     first = Launch(kernel, views, (), grid, constants)
     width = min(STRIP, width_of(channels))
-    views = (*[itself] * 4, *[_line] * 7)
+    views = (*[itself] * 4, *[as_row] * 7)
     grid = (cdiv(channels, width), 1, 1)
     second = Launch(kernels.factors_of_batch, views, (), grid, (acc, width))
     kernel, grid, constants = ways.scale
@@ -243,9 +234,9 @@ def batch_norm_training_backward(
 ) -> Any:
     """The gradients of input, weight and bias, whose sums are found again."""
     order, acc = channels_last(input, FEW), SUMS[input.dtype]
-    is_columns = order is not None or size_of(input.shape[2:]) == 1
+    is_columns = order is not None or prod(input.shape[2:]) == 1
     other = result(input.shape[1:2], acc if weight is None else weight.dtype)
-    by_input = Operand("out", input.shape, input.dtype, order=order)
+    by_input = result(input.shape, input.dtype, order=order)
 
     def steps(made: Sequence[Operand]) -> list[Step]:
         return _of_batch(input, grad, weight, None, eps, is_columns, made)
@@ -278,15 +269,15 @@ def batch_norm_training(
     """
     dtype = check_channels("batch_norm", input, weight, bias)
     order, own = channels_last(input), result(input.shape[1:2], SUMS[dtype])
-    is_columns = order is not None or size_of(input.shape[2:]) == 1
-    if input.shape[0] * size_of(input.shape[2:]) == 1:
+    is_columns = order is not None or prod(input.shape[2:]) == 1
+    if input.shape[0] * prod(input.shape[2:]) == 1:
         problem = f"`input` is {input.shape}: one number has no variance"
         raise wrong_shape("batch_norm", problem, "pass more samples to training")
 
     def steps(made: Sequence[Operand]) -> list[Step]:
         return _of_batch(input, None, weight, bias, eps, is_columns, made)
 
-    by_channels = Operand("out", input.shape, dtype, order=order)
+    by_channels = result(input.shape, dtype, order=order)
     return Call((by_channels, own, own), steps)
 
 
@@ -397,7 +388,7 @@ def batch_norm(
         raise wrong_shape("batch_norm", problem, "pass both, or `training=True`")
     others = running_mean, running_var, weight, bias
     dtype = check_channels("batch_norm", input, *others)
-    samples, channels, n = *input.shape[:2], size_of(input.shape[2:])
+    samples, channels, n = *input.shape[:2], prod(input.shape[2:])
     order = channels_last(input)
 
     def steps(made: Any) -> Any:
@@ -418,4 +409,4 @@ def batch_norm(
         launch = Launch(kernel, (whole, *[itself] * 4, whole), (), grid, constants)
         return [*moves, Step(launch, (x, *others, *made), (eps,))]
 
-    return Call((Operand("out", input.shape, dtype, order=order),), steps)
+    return Call((result(input.shape, dtype, order=order),), steps)

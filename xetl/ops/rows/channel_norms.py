@@ -6,6 +6,7 @@ Source: Wu and He, arXiv 1803.08494.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from xetl.language.dtypes import DType
@@ -27,12 +28,11 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import (
     LEAST,
     Shared,
-    array_of,
     floats,
-    no_wider,
+    is_on_gpu,
+    one_for_each,
     rows,
     rows_at_once,
-    size_of,
     sums_of,
     vectors_of,
     width_of,
@@ -41,8 +41,6 @@ from xetl.ops.rows import channel_norm_kernels as kernels
 from xetl.ops.rows.grouped_columns import group_steps
 from xetl.ops.rows.normalization import norm_backward, norm_rows
 from xetl.ops.rows.reductions import add_each
-from xetl.runtime.placement import choose_backend
-from xetl.runtime.usm import DEVICE_BACKEND
 
 NARROW = 64
 """Columns of a piece with two sums for each column."""
@@ -70,13 +68,8 @@ def check_channels(name: str, x: Operand, *others: Operand | None) -> DType:
         problem = f"`{x.name}` is {x.shape}, which has no channels"
         raise wrong_shape(name, problem, "pass (samples, channels, ...)")
     dtype = floats(name, x)
-    for other in others:
-        if other is None:
-            continue
-        if tuple(other.shape) != tuple(x.shape[1:2]):
-            problem = f"`{other.name}` is {other.shape}, but `{x.name}` is {x.shape}"
-            raise wrong_shape(name, problem, "pass one number for each channel")
-        no_wider(name, x, other)
+    whole = f"`{x.name}` is {x.shape}"
+    one_for_each("channel", name, x, tuple(x.shape[1:2]), whole, *others)
     return dtype
 
 
@@ -90,7 +83,7 @@ def _grouped(x: Operand, num_groups: int) -> tuple[int, int, int]:
     if num_groups < 1 or channels % num_groups:
         problem = f"{channels} channels are no {num_groups} groups"
         raise wrong_shape("group_norm", problem, "`num_groups` divides the channels")
-    n = size_of(x.shape[2:])
+    n = prod(x.shape[2:])
     return x.shape[0] * num_groups, channels // num_groups, n
 
 
@@ -120,7 +113,7 @@ def _groups_at_once(
     The last but one is how many, which divides ``num_groups``. Return None if fewer
     than ``least`` groups fit, or if a GPU computes.
     """
-    if choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND:
+    if is_on_gpu(x):
         return None
     _, channels, n = _grouped(x, num_groups)
     width = width_of(n, LEAST // 2)
@@ -132,10 +125,7 @@ def _groups_at_once(
 
 
 def channels_last(x: Operand, least: int = 1) -> tuple[int, ...] | None:
-    """Return the order of dimensions of the result if x is channels-last, else None.
-
-    Also return None if x has fewer than ``least`` channels.
-    """
+    """Return the result's order if x has ``least`` or more channels, last; or None."""
     is_last = x.order is not None and x.order[-1] == 1 and x.shape[1] >= least
     return (0, *range(2, x.ndim), 1) if is_last else None
 
@@ -210,7 +200,7 @@ def gradients(
         parts = [temporary((count, *channels), acc) for _ in "ab"]
         return [*steps([made[0], *parts]), *add_each(parts, made[1:])]
 
-    by_input = Operand("out", x.shape, x.dtype, order=order)
+    by_input = result(x.shape, x.dtype, order=order)
     return Call((by_input, other, other), all_steps)
 
 
@@ -298,4 +288,4 @@ def group_norm(
         launch = Launch(kernels.group_norm_rows, views, (), grid, constants)
         return [*moves, Step(launch, (x, x, weight, bias, *made), (eps,))]
 
-    return Call((Operand("out", input.shape, dtype, order=order),), steps)
+    return Call((result(input.shape, dtype, order=order),), steps)

@@ -7,6 +7,7 @@ the sums of each channel, the next launch those of a group.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -14,10 +15,10 @@ from xetl import xetile
 from xetl.language.ops import cdiv
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import SUMS, Operand, Step, along_view, temporary
-from xetl.ops.calling.views import STRIP, size_of, width_of
+from xetl.ops.calling.views import STRIP, width_of
 from xetl.ops.matrices import put, take
 from xetl.ops.rows.variances import exact
-from xetl.xetile import Array, Vector, constexpr
+from xetl.xetile import Array, constexpr
 
 SUMMED = 8192
 """Elements of a program: 32 KB of f32, so that the first cache has them twice."""
@@ -75,16 +76,6 @@ def sum_channels(
         put(both - given * error, products[sample], [block, column])
 
 
-@xetile.function
-def mean_of_group(mean: Array, n: int, ROWS: constexpr, WIDTH: constexpr) -> Vector:
-    """The mean of all elements, of those of blocks: (blocks, channels of a group)."""
-    total = xetile.zeros((1, WIDTH), mean.dtype)
-    for block in range(0, mean.shape[0]):
-        count = min(ROWS, n - block * ROWS)
-        total = total + take(mean, [block, 0], (1, WIDTH), mean.dtype) * count
-    return total.sum(1, keepdims=True) / (n * mean.shape[1])
-
-
 @xetile.kernel
 def factors_of_groups(
     x: Array,
@@ -118,9 +109,13 @@ def factors_of_groups(
         WIDTH: channels of a group, or more.
     """
     group, sample = xetile.program_id(0), xetile.program_id(1)
-    means, n = mean[sample, group], x.shape[1]
+    means, n, to = mean[sample, group], x.shape[1], [group, 0]
     channels = means.shape[1]
-    middle = mean_of_group(means, n, ROWS, WIDTH)
+    total = xetile.zeros((1, WIDTH), ACC)
+    for block in range(0, means.shape[0]):
+        count = min(ROWS, n - block * ROWS)
+        total = total + take(means, [block, 0], (1, WIDTH), ACC) * count
+    middle = total.sum(1, keepdims=True) / (n * channels)
     total, both = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
     given = xetile.zeros((1, WIDTH), ACC)
     is_there = xetile.arange(WIDTH)[None, :] < channels
@@ -140,7 +135,6 @@ def factors_of_groups(
     weights = xetile.full((1, WIDTH), 1.0, ACC)
     if weight is not None:
         weights = take(weight, [group, 0], (1, WIDTH), ACC)
-    to = [group, 0]
     if slopes is None:
         put(weights * r, slope[sample], to)
         added = -middle * (weights * r)
@@ -202,7 +196,7 @@ def group_steps(
         grad: the gradient by the result; None: the result itself is wanted.
         by_others: of the derivative, the gradients by weight and bias of each sample.
     """
-    (samples, channels), n = x.shape[:2], size_of(x.shape[2:])
+    (samples, channels), n = x.shape[:2], prod(x.shape[2:])
     each, acc = channels // num_groups, SUMS[x.dtype]
     width = width_of(cdiv(channels, cdiv(channels, STRIP)))
     rows, wide = max(1, SUMMED // width), min(_WIDE, width_of(channels))

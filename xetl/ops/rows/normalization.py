@@ -5,8 +5,9 @@ Source: Ba et al., arXiv 1607.06450; Zhang and Sennrich, arXiv 1910.07467.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -32,18 +33,16 @@ from xetl.ops.calling.views import (
     array_of,
     floats,
     folded,
-    no_wider,
+    one_for_each,
     row_tile,
     rows,
     rows_at_once,
-    size_of,
     width_of,
 )
 from xetl.ops.matrices import matrix, put, take
+from xetl.ops.rows.reduction_kernels import Dims
 from xetl.ops.rows.reductions import add_each
 from xetl.xetile import Array, Vector, constexpr
-
-Dims: TypeAlias = "int | Sequence[int]"
 
 
 @xetile.function
@@ -301,13 +300,7 @@ def _count(
     if not x.shape or last != dims:
         problem = f"`normalized_shape` is {dims}, but `{x.name}` is {x.shape}"
         raise wrong_shape(name, problem, "pass the extents of its last dimensions")
-    for other in others:
-        if other is None:
-            continue
-        if tuple(other.shape) != dims:
-            problem = f"`{other.name}` is {other.shape}, but a row of x is {dims}"
-            raise wrong_shape(name, problem, "pass one number for each column")
-        no_wider(name, x, other)
+    one_for_each("column", name, x, dims, f"a row of x is {dims}", *others)
     return len(dims)
 
 
@@ -324,7 +317,7 @@ def _normed(
     view = _inner(x.ndim, count)
 
     def steps(made: Any) -> Any:
-        columns, sums = size_of(x.shape[-count:]), SUMS[dtype]
+        columns, sums = prod(x.shape[-count:]), SUMS[dtype]
         operands, how = (x, weight, bias, *made), (name == "layer_norm", sums)
         fold = folded(operands, columns, sums)
         if fold is not None:
@@ -357,7 +350,7 @@ def norm_backward(
     variance. Without a weight, the last two gradients have the dtype of the sums.
     """
     shape = input.shape[-dims:]
-    n, sums = size_of(shape), SUMS[input.dtype]
+    n, sums = prod(shape), SUMS[input.dtype]
     dtype = sums if weight is None else weight.dtype
     found = (
         result(input.shape, input.dtype),
@@ -366,7 +359,7 @@ def norm_backward(
     )
 
     def steps(made: Any) -> Any:
-        m = size_of(input.shape) // n if n else 0
+        m = prod(input.shape) // n if n else 0
         each = n // groups
         width = width_of(each, LEAST // 2)
         block = rows_at_once(input, m, width * sums.bits // 32)

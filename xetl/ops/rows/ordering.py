@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from xetl.language.dtypes import DType, i32, i64
@@ -22,15 +23,7 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import (
-    LEAST,
-    array_of,
-    columns_of,
-    find_dim,
-    row_view,
-    rows,
-    size_of,
-)
+from xetl.ops.calling.views import LEAST, array_of, columns_of, find_dim, row_view, rows
 from xetl.ops.indexing import gather_backward
 from xetl.ops.rows.extremes import Extremes
 from xetl.ops.rows.ordering_kernels import (
@@ -80,10 +73,10 @@ def _narrow(
     most = _NARROW if k == n or x.dtype.bits == 64 else _NARROW // 2
     both = [array_of(each) for each in (x, *made)]
     is_whole = dim == x.ndim - 1 and all(each.flags.c_contiguous for each in both)
-    if not 1 < n <= most or not is_whole or not size_of(x.shape) or not k:
+    if not 1 < n <= most or not is_whole or not prod(x.shape) or not k:
         return None
     each_row: View = lambda a: a.reshape(-1, k)
-    grid = (cdiv(size_of(x.shape), n * _ROWS), 1, 1)
+    grid = (cdiv(prod(x.shape), n * _ROWS), 1, 1)
     constants = (descending, compared_in(x.dtype), n, k, _ROWS)
     views = as_line, each_row, each_row
     return Step(Launch(order_narrow_rows, views, (), grid, constants), (x, *made))

@@ -112,10 +112,7 @@ class Down(NamedTuple):
 
 
 def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down | None:
-    """Return the reduction down columns. Return None if it goes along rows.
-
-    Also return None if the strides of x or of the results do not allow the views.
-    """
+    """Return the reduction down columns; None: along rows, or strides forbid it."""
     is_one = [n == 1 for n in x.shape]  # these dimensions have any place in the order
     inward = sorted(x.order or range(x.ndim), key=lambda i: not is_one[i])
     places = sorted(inward.index(dim) for dim in dims if not is_one[dim])
@@ -172,13 +169,6 @@ def rows_of_tile(x: Operand, source: View, what: Reduced, width: int) -> int:
         return 1
     rows = source(array_of(x)).shape[-2]
     return max(1, min(TILE // width, prod(what.kept) // ENOUGH, rows))
-
-
-def spread(context: Context, grad: Any) -> Any:
-    """Return the gradient of a sum: all summed elements have the same."""
-    shape = context.shape_of("input")
-    grad = with_reduced(context, grad, len(shape))
-    return grad.to(context.dtype_of("input")).expand(shape)
 
 
 def with_reduced(context: Context, found: Any, rank: int) -> Any:

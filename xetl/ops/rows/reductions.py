@@ -60,7 +60,6 @@ from xetl.ops.rows.reduction_kernels import (
     reduced,
     rows_of_tile,
     share_gradient,
-    spread,
     views_of,
     with_reduced,
 )
@@ -147,10 +146,7 @@ def _steps(
 def add_all(
     x: Operand, to: Operand, factor: float, dim: int | None = None
 ) -> Sequence[Step]:
-    """Return the launches that sum in the dtype of ``x``, times factor.
-
-    They sum all elements, or those along a dimension.
-    """
+    """Sum all elements, or those along a dimension, in the dtype of x, times factor."""
     return _steps(x, to, reduced("", x, dim, False), ("add", x.dtype), factor)
 
 
@@ -293,12 +289,15 @@ def sum_dtypes(name: str, x: Operand, dtype: Any) -> tuple[DType, DType]:
 
 
 def _sum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    return {"input": spread(context, grad)}
+    """Return the gradient of a sum: all summed elements have the same."""
+    shape = context.shape_of("input")
+    grad = with_reduced(context, grad, len(shape))
+    return {"input": grad.to(context.dtype_of("input")).expand(shape)}
 
 
 def _mean_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     part = grad.numel() / max(1, prod(context.shape_of("input")))
-    return {"input": spread(context, grad * part)}
+    return _sum_backward(context, grad * part)
 
 
 @function(backward=_sum_backward)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from xetl.errors import LaunchError
@@ -27,7 +28,6 @@ from xetl.ops.calling.views import (
     row_view,
     rows,
     rows_at_once,
-    size_of,
     vectors_of,
     width_of,
 )
@@ -58,7 +58,7 @@ def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
         n, (_, lanes) = columns_of(x.shape, dim), vectors_of(made[0])
         both, some, width = (array_of(x), array_of(made[0])), 1, n * LEAST
         if n <= min(_NARROW, lanes - 1) and all(y.flags.c_contiguous for y in both):
-            grid = (cdiv(size_of(x.shape), width), 1, 1)
+            grid = (cdiv(prod(x.shape), width), 1, 1)
             how = (as_line, as_line), (), grid, (reverse, acc, n, width)
             return [Step(Launch(cumsum_narrow_rows, *how), (x, *made))]
         width = min(width_of(n), WIDEST)
