@@ -119,13 +119,10 @@ def batch_norm_backward(
 def _batch_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, mean, variance, weight = context.saved
     eps = float(context["eps"])
-    if not x.numel():
-        return named(context, (grad, *[grad.new_zeros(x.shape[1])] * 2))
-    if not (context.needs("weight") or context.needs("bias")):
+    if x.numel() and not (context.needs("weight") or context.needs("bias")):
         zeros = mean * 0
         return {"input": batch_norm(grad, zeros, variance, weight, None, eps=eps)}
-    found: Any = batch_norm_backward(grad, x, mean, variance, weight, eps)
-    return named(context, found)
+    return named(context, batch_norm_backward, grad, x, mean, variance, weight, eps)
 
 
 class _Ways(NamedTuple):
@@ -246,11 +243,8 @@ def batch_norm_training_backward(
 
 def _training_backward(context: Context, grad: Any, *_: Any) -> Mapping[str, Any]:
     x, weight = context.saved
-    if not x.numel():
-        return named(context, (grad, *[grad.new_zeros(x.shape[1])] * 2))
     eps = float(context["eps"])
-    found: Any = batch_norm_training_backward(grad, x, weight, eps)
-    return named(context, found)
+    return named(context, batch_norm_training_backward, grad, x, weight, eps)
 
 
 @function(results=3, backward=_training_backward, saves=["input", "weight"])

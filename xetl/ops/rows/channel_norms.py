@@ -210,21 +210,20 @@ def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     if x.numel() == x.shape[0] * x.shape[1] > 0:
         # Channels of one element are columns of rows.
         found = norm_backward(grad, x, weight, x.ndim - 1, True, eps, groups)
-        return {
-            "input": found[0],
-            "weight": found[1].flatten(),
-            "bias": found[2].flatten(),
-        }
+        names = "weight", "bias"
+        by_others = {name: by.flatten() for name, by in zip(names, found[1:])}
+        return {"input": found[0], **by_others}
+    return named(context, group_norm_backward, grad, x, weight, groups, eps)
+
+
+def named(
+    context: Context, gradients: Callable[..., Any], grad: Any, x: Any, *others: Any
+) -> Mapping[str, Any]:
+    """Return the gradients by name; the last two are 0 if x has no elements."""
     if x.numel():
-        found: Any = group_norm_backward(grad, x, weight, groups, eps)
+        by_input, by_weight, by_bias = gradients(grad, x, *others)
     else:
-        found = grad, *[grad.new_zeros(x.shape[1])] * 2
-    return named(context, found)
-
-
-def named(context: Context, found: Sequence[Any]) -> Mapping[str, Any]:
-    """Return the gradients by name."""
-    by_input, by_weight, by_bias = found
+        by_input, by_weight, by_bias = grad, *[grad.new_zeros(x.shape[1])] * 2
     if context.needs("bias"):
         by_bias = by_bias.to(context.dtype_of("bias"))
     return {"input": by_input, "weight": by_weight, "bias": by_bias}
