@@ -9,6 +9,7 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from xetl import ops
+from xetl.ops.calling.calls import Launch
 
 BOUNDS = {torch.float32: 1e-5, torch.bfloat16: 4e-2, torch.float64: 1e-12}
 
@@ -51,6 +52,31 @@ def test_gradients_of_few_long_rows(rows: int, function: str) -> None:
     for one, two in zip(ours, exact):
         bound = 1e-5 * (two.grad.abs().max().item() + 1) if rows else 0
         torch.testing.assert_close(one.grad.double(), two.grad, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("rows", [7, 100])
+def test_gradients_that_nobody_needs(rows: int, monkeypatch: Any) -> None:
+    """If weight and bias need none, one launch finds the gradient of the input."""
+    launched: list[str] = []
+    run = Launch.run
+
+    def noted(self: Launch, *args: Any, **kwargs: Any) -> None:
+        launched.append(self.kernel.__name__)
+        run(self, *args, **kwargs)
+
+    monkeypatch.setattr(Launch, "run", noted)
+    ours = torch.randn(rows, 1000, requires_grad=True)
+    exact = ours.detach().double().requires_grad_()
+    weight, bias = torch.randn(2, 1000)
+    y = ops.layer_norm(ours, (1000,), weight, bias)
+    launched.clear()
+    grad = torch.randn(rows, 1000)
+    y.backward(grad)
+    assert launched == ["norm_backward_rows"]
+    both = weight.double(), bias.double()
+    wanted = torch.nn.functional.layer_norm(exact, (1000,), *both)
+    wanted.backward(grad.double())
+    torch.testing.assert_close(ours.grad.double(), exact.grad, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", BOUNDS)

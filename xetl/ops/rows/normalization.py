@@ -174,7 +174,7 @@ def norm_backward_rows(
     out: Array,
     by_weight: Array | None,
     by_bias: Array,
-    moments: Array,
+    moments: Array | None,
     eps: float,
     CENTERED: constexpr,
     ROWS: constexpr,
@@ -195,7 +195,7 @@ def norm_backward_rows(
         out: (..., m, n).
         by_weight: (..., programs, n), or None.
         by_bias: (..., programs, n), or None.
-        moments: (..., m, 3) instead of both: the means of `_centered`, and r.
+        moments: (..., m, 3) instead of both: the means of `_centered`, and r; or None.
         ROWS: rows of a program. Arguments not named here are as for `norm_rows`.
         BLOCK: rows at once; it divides ROWS.
     """
@@ -228,7 +228,7 @@ def norm_backward_rows(
             if BLOCK > 1:
                 slopes, g = slopes.sum(0, keepdims=True), g.sum(0, keepdims=True)
             weights, biases = weights + slopes, biases + g
-        else:
+        elif moments is not None:
             of_row = matrix(moments, group)
             put(mean, of_row, [row, 0])
             put(left, of_row, [row, 1])
@@ -343,20 +343,18 @@ def norm_backward(
     centered: bool,
     eps: float,
     groups: int = 1,
+    by_others: bool = True,
 ) -> Any:
     """The gradients of input, weight and bias; the last ``dims`` dimensions are normed.
 
     A row of these dimensions consists of ``groups`` groups, each with its own mean and
-    variance. Without a weight, the last two gradients have the dtype of the sums.
+    variance. Without a weight, the last two gradients have the dtype of the sums. They
+    have no elements if ``by_others`` is False.
     """
     shape = input.shape[-dims:]
     n, sums = prod(shape), SUMS[input.dtype]
     dtype = sums if weight is None else weight.dtype
-    found = (
-        result(input.shape, input.dtype),
-        result(shape, dtype),
-        result(shape, dtype),
-    )
+    other = result(shape if by_others else (0,), dtype)
 
     def steps(made: Any) -> Any:
         m = prod(input.shape) // n if n else 0
@@ -374,6 +372,8 @@ def norm_backward(
         views, grid = (flat, flat, own, *[flat] * 3, itself), (programs, groups, 1)
         launch = Launch(norm_backward_rows, views, (), grid, constants)
         given = grad, input, weight, made[0]
+        if not by_others:
+            return [Step(launch, (*given, None, None, None), (eps,))]
         if m > _FEW:
             parts = [temporary((programs, n), sums) for _ in range(2)]
             first = Step(launch, (*given, *parts, None), (eps,))
@@ -388,7 +388,7 @@ def norm_backward(
             Step(then, (grad, input, moments, *made[1:])),
         ]
 
-    return Call(found, steps)
+    return Call((result(input.shape, input.dtype), other, other), steps)
 
 
 def _backward(centered: bool) -> Any:
@@ -399,10 +399,11 @@ def _backward(centered: bool) -> Any:
         eps = context["eps"]
         if eps is None:
             eps = np.finfo(np.float64 if x.dtype.itemsize == 8 else np.float32).eps
-        by_x, by_weight, by_bias = norm_backward(
-            grad, x, weight, count, centered, float(eps)
+        by_others = any(context.needs(n) for n in context.places if n != "input")
+        how = count, centered, float(eps), 1, by_others
+        return dict(
+            zip(("input", "weight", "bias"), norm_backward(grad, x, weight, *how))
         )
-        return {"input": by_x, "weight": by_weight, "bias": by_bias}
 
     return backward
 
