@@ -445,8 +445,7 @@ def as_torch(dtype: Any) -> Any:
     """Return torch's dtype for a dtype of any library; None stays None."""
     if isinstance(dtype, torch.dtype) or dtype is None:
         return dtype
-    name = DType.of(dtype).numpy
-    return getattr(torch, {"bool": "bool"}.get(str(name), str(name)))
+    return getattr(torch, str(DType.of(dtype).numpy))
 
 
 def _places_among_arrays(declared: Function) -> list[int]:

@@ -104,12 +104,8 @@ def by_weight(
     shape = groups, kh * kw, inner, outer
     found, whole, sums = _partial_sums(shape, parts, made)
 
-    def of_images(array: Numbers) -> Numbers:
-        return array.reshape(batch * groups, outer, pixels)
-
-    def each_tap(array: Numbers) -> Numbers:
-        return array.reshape(-1, kh, kw * inner, outer)
-
+    of_images: View = lambda a: a.reshape(batch * groups, outer, pixels)
+    each_tap: View = lambda a: a.reshape(-1, kh, kw * inner, outer)
     right: Operand = grad
     seen: View = of_images
     if turns and is_channels_last(grad) and across == columns:
@@ -141,12 +137,8 @@ def _turn_pixels(grad: Operand, to: Operand) -> Step:
     # Without zeros behind rows, an image is one matrix, which is turned faster.
     lines = (1, rows * columns) if across == columns else (rows, columns)
 
-    def of_lines(array: Numbers) -> Numbers:
-        return array.reshape(batch, outer, *lines).swapaxes(1, 2)
-
-    def to_lines(array: Numbers) -> Numbers:
-        return array.reshape(batch, lines[0], -1, outer)
-
+    of_lines: View = lambda a: a.reshape(batch, outer, *lines).swapaxes(1, 2)
+    to_lines: View = lambda a: a.reshape(batch, lines[0], -1, outer)
     return turn(grad, of_lines, to, to_lines)
 
 

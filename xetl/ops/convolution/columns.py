@@ -194,9 +194,7 @@ def _copy_pixels(x: Operand, found: Operand, g: Geometry) -> Step:
     """Return the launch that copies the pixels that one tap reads, channels last."""
     down, across = g.stride
 
-    def view(array: Numbers) -> Numbers:
-        return by_pixels(array)[:, ::down, ::across]
-
+    view: View = lambda a: by_pixels(a)[:, ::down, ::across]
     return copy_matrices(x, view, found, by_pixels)
 
 

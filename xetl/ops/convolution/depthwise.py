@@ -13,7 +13,6 @@ from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
-from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, sums_of, vectors_of
 from xetl.ops.convolution.geometry import Geometry, evenly
 from xetl.ops.convolution.windows import (
@@ -224,9 +223,7 @@ def by_channels(
     steps, weight = choose_taps(weight, g)
     taps: View = lambda a: a.reshape(len(a), -1)
 
-    def to_pixels(array: Numbers) -> Numbers:
-        return by_pixels(array)[:, g.where[0], g.where[1]]
-
+    to_pixels: View = lambda a: by_pixels(a)[:, g.where[0], g.where[1]]
     part, *_, block = tile
     grid = (cdiv(x.shape[1], block), cdiv(g.result[0], part), x.shape[0])
     how = g.stencil, is_by_input, sums_of(x.dtype)

@@ -106,8 +106,7 @@ def _turned_around(weight: Operand, to: Operand) -> Step:
     """
     groups, _, _, depth, inner = to.shape
 
-    def each_row(array: Numbers) -> Numbers:
-        return array.reshape(groups, -1, inner, prod(array.shape[2:]))
+    each_row: View = lambda a: a.reshape(groups, -1, inner, prod(a.shape[2:]))
 
     def to_each_row(array: Numbers) -> Numbers:
         return array.reshape(groups, -1, depth, inner)[:, ::-1].swapaxes(1, 2)
@@ -126,9 +125,7 @@ def _chosen(turned_weight: Operand, g: Geometry) -> tuple[list[Step], Operand]:
         around = array[:, ::-1, ::-1][:, g.chosen[0], g.chosen[1]]
         return each_tap(around[:, ::-1, ::-1])
 
-    def each_tap(array: Numbers) -> Numbers:
-        return array.reshape(*array.shape[:3], depth * inner)
-
+    each_tap: View = lambda a: a.reshape(*a.shape[:3], depth * inner)
     return [copy_matrices(turned_weight, chosen, found, each_tap)], found
 
 
@@ -356,12 +353,8 @@ def multiply_pixels(
     batch, pixels = x.shape[0], prod(x.shape[2:])
     shape = (batch, made.shape[1], pixels)
 
-    def matrix(array: Numbers) -> Numbers:
-        return array.reshape(array.shape[:2])
-
-    def each_image(array: Numbers) -> Numbers:
-        return array.reshape(batch, -1, pixels)
-
+    matrix: View = lambda a: a.reshape(a.shape[:2])
+    each_image: View = lambda a: a.reshape(batch, -1, pixels)
     left = Seen(weight, matrix)
     left = left.turned() if is_turned else left
     if is_channels_last(made):
@@ -464,9 +457,7 @@ def _directly(
             return array.reshape(-1, inner, outer, taps)
         return array.reshape(-1, 1, outer, inner * taps)
 
-    def to_image(array: Numbers) -> Numbers:
-        return each_image(array)[:, g.where[0], g.where[1]]
-
+    to_image: View = lambda a: each_image(a)[:, g.where[0], g.where[1]]
     unrolled = divisors(g.taps[0], 8)[-1]
     rows, sums = tile_of(x, g, outer)
     tile = (sums_of(x.dtype), part, unrolled, sums, rows, *widths_of(x, g))

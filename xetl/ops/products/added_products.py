@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xetl.ops.calling.calls import View
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
@@ -16,7 +17,6 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import floats, sums_of
 from xetl.ops.products.matrix_product import backward_of_factors
 from xetl.ops.products.product_steps import Seen, multiply
@@ -39,8 +39,7 @@ def _added(
     if not x.dtype.is_float or x.dtype.bits > sums_of(a.dtype).bits:
         floats(name, x, a)
 
-    def spread(array: Numbers) -> Numbers:
-        return np.broadcast_to(array, shape, subok=True)
+    spread: View = lambda a: np.broadcast_to(a, shape, subok=True)
 
     def steps(made: Any) -> Any:
         seen, scales = Seen(x, spread), (float(alpha), float(beta))

@@ -14,7 +14,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import u8
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied, row_major
-from xetl.ops.calling.calls import Launch, itself
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,
@@ -26,7 +26,6 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, floats, is_on_cpu, vectors_of
 from xetl.ops.matrices import put, take
 from xetl.ops.products.plans import smallest
@@ -230,9 +229,7 @@ def linear_int4(
             q = temporary(q.shape, u8)
             first.append(copied(weight, q))
 
-        def matrix(array: Numbers) -> Numbers:
-            return array.reshape(m, -1)
-
+        matrix: View = lambda a: a.reshape(m, -1)
         views = (matrix, itself, itself, itself, itself, matrix)
         kernel, grid, constants = cut_int4(x, m, n, k // groups // 2)
         launch = Launch(kernel, views, (), grid, constants)

@@ -401,7 +401,8 @@ class _Batches(Function):
     def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
         x, y, out = values
         are_arrays = hasattr(x, "shape") and hasattr(y, "shape")  # else matmul refuses
-        if are_arrays and (not _rank(x) == _rank(y) == 3 or x.shape[0] != y.shape[0]):
+        fits = are_arrays and len(x.shape) == len(y.shape) == 3
+        if are_arrays and not (fits and x.shape[0] == y.shape[0]):
             problem = f"cannot multiply {tuple(x.shape)} by {tuple(y.shape)}"
             raise wrong_shape("bmm", problem, "pass (b, m, k) and (b, k, n)")
         return _product, [x, y, None, None, out]
@@ -435,13 +436,9 @@ _bmm_backward = backward_of_factors("input", "mat2")
 bmm = _Batches("bmm", _bmm, 1, _bmm_backward, ("input", "mat2")).public
 
 
-def _rank(x: Any) -> int:
-    return len(x.shape)
-
-
 def _turned(weight: Any) -> Any:
     """Return the transpose, by ``mT`` of the array's library if it has this."""
-    if _rank(weight) == 1:
+    if len(weight.shape) == 1:
         return weight
     if hasattr(weight, "mT"):
         return weight.mT

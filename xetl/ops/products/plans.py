@@ -118,19 +118,19 @@ def choose_tiles(
     """
     rows = smallest(_ROWS, m)
     if rows <= STREAMED:
-        columns = smallest(_up_to(128 if b_by_columns else 1024), n)
+        columns = min(smallest(_COLUMNS, n), 128 if b_by_columns else 1024)
         while cdiv(n, columns) * matrices < cores and columns > _LEAST_LOW:
-            columns = _COLUMNS[_COLUMNS.index(columns) - 1]
+            columns //= 2
     else:
         is_low = rows <= _LOW and not b_by_columns and not b_is_packed
-        columns = smallest(_up_to(512 if is_low else 256), n)
+        columns = min(smallest(_COLUMNS, n), 512 if is_low else 256)
         least = _LEAST_LOW if is_low else _LEAST
         enough = max(ENOUGH, cores)
         while cdiv(m, rows) * cdiv(n, columns) * matrices < enough:
             if rows > _LEAST:
-                rows = _ROWS[_ROWS.index(rows) - 1]
+                rows //= 2
             elif columns > least:
-                columns = _COLUMNS[_COLUMNS.index(columns) - 1]
+                columns //= 2
             else:
                 break
     grid = (cdiv(m, rows), cdiv(n, columns), matrices)
@@ -177,10 +177,6 @@ def tiles_of_device(work: device_tiles.Product, cut: device_tiles.DeviceTiles) -
     """Return the tile of a cut without parts of k, with its grid."""
     grid = (cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.matrices)
     return Tiles(cut.rows, cut.columns, device_tiles.STEP, grid)
-
-
-def _up_to(widest: int) -> tuple[int, ...]:
-    return _COLUMNS[: _COLUMNS.index(widest) + 1]
 
 
 def smallest(sizes: tuple[int, ...], extent: int) -> int:

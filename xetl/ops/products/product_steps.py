@@ -9,7 +9,7 @@ import numpy as np
 
 from xetl.ops.calling.calls import View, chain, itself, transposed
 from xetl.ops.calling.declarations import Operand, Step
-from xetl.ops.calling.operands import Numbers, Shape
+from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import array_of, sums_of
 from xetl.ops.products.plans import choose_method
 
@@ -27,10 +27,7 @@ class Seen(NamedTuple):
 
 def each_row(bias: Operand | None, shape: Shape) -> Seen | None:
     """Return a bias (m,) as `multiply` adds it to the rows of matrices (..., m, n)."""
-
-    def view(array: Numbers) -> Numbers:
-        return np.broadcast_to(array[:, None], shape, subok=True)
-
+    view: View = lambda a: np.broadcast_to(a[:, None], shape, subok=True)
     return None if bias is None else Seen(bias, view)
 
 

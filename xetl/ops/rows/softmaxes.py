@@ -185,12 +185,11 @@ def _along(name: str, x: Operand, dim: int, dtype: Any) -> Call:
         return [copied(x, between), *launches(between, made)]
 
     def launches(x: Operand, made: Any) -> Any:
-        known = x.dtype
+        operands, sums = (x, *made), sums_of(x.dtype, wanted)
         if dim < x.ndim - 1:
-            how = (is_log, sums_of(known, wanted))
-            return [columns(softmax_columns, (x, *made), dim, how)]
-        sums, count = sums_of(known, wanted), columns_of(x.shape, dim)
-        operands, width = (x, *made), width_of(count)
+            return [columns(softmax_columns, operands, dim, (is_log, sums))]
+        count = columns_of(x.shape, dim)
+        width = width_of(count)
         fold = None if is_log else folded(operands, count, sums)
         if fold is not None:
             views, how, some = (fold.view, fold.view), (sums, *fold), fold.rows
