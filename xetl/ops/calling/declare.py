@@ -319,7 +319,6 @@ def function(
     adapt: Callable[[list[Any]], None] | None = None,
     only: Mapping[str, object] | None = None,
     writes: Sequence[str] = (),
-    plain: Callable[[list[Any]], Any] | None = None,
     by_rows: bool = False,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """Declare a function by its rule; see `Function` for the arguments."""
@@ -334,7 +333,6 @@ def function(
             aliases or {},
             adapt,
             only or {},
-            plain=plain,
             writes=tuple(writes),
             by_rows=by_rows,
         )

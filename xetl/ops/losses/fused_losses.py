@@ -156,7 +156,7 @@ class _Loss:
             part = slice(first, min(first + rows, m))
             steps += self._scores(part, scores, kept)
             if any(self.wanted):
-                steps += self._slopes(part, scores, slopes, ends)
+                steps.append(self._slopes(part, scores, slopes, ends))
                 to = made[1], by_weight, by_bias
                 steps += self._gradients(part, slopes, to, first // rows)
         if by_weight is not made[2]:
@@ -172,20 +172,15 @@ class _Loss:
         x, z = Seen(self.x, itemgetter(part)), Seen(scores, _first(part))
         bias = None if self.bias is None else Seen(self.bias)
         product = multiply(x, Seen(self.weight).turned(), z, bias)
-        views = (
-            z.view,
-            itemgetter(part),
-            itself,
-            itemgetter((0, part)),
-            itemgetter((1, part)),
-        )
+        ends = itemgetter((0, part)), itemgetter((1, part))
+        views = (z.view, itemgetter(part), itself, *ends)
         operands = (scores, self.labels, self.of_classes, kept, kept)
         how = operands, views, part, self.smoothing != 0
         return [product, self._of_rows(cross_entropy_rows, *how)]
 
     def _slopes(
         self, part: slice, scores: Operand, slopes: Operand, ends: Operand
-    ) -> list[Step]:
+    ) -> Step:
         """Return the launch for the gradient of the scores of a piece."""
         z = _first(part)
         all_rows: View = lambda a: np.broadcast_to(
@@ -193,7 +188,7 @@ class _Loss:
         )
         views = (all_rows, z, itemgetter(part), itself, itemgetter(slice(1, 2)), z)
         operands = (ends, scores, self.labels, self.of_classes, ends, slopes)
-        return [self._of_rows(cross_entropy_backward_rows, operands, views, part)]
+        return self._of_rows(cross_entropy_backward_rows, operands, views, part)
 
     def _of_rows(
         self,
