@@ -161,18 +161,6 @@ def _size(text: str, sizes: Mapping[str, int]) -> int:
     raise click.UsageError(f"how large is `{text}`? Say `--size {text}=1024`")
 
 
-def read_sizes(words: Sequence[str]) -> dict[str, int]:
-    """Read words such as ``M=1024``; a BadParameter if one has another form."""
-    found: dict[str, int] = {}
-    for word in words:
-        name, equals, number = word.partition("=")
-        if not equals or not name.isidentifier() or not number.isdecimal():
-            problem = f"`{word}` is not NAME=NUMBER"
-            raise click.BadParameter(problem, param_hint="--size")
-        found[name] = int(number)
-    return found
-
-
 def table(ranked: Sequence[Trial]) -> Iterator[str]:
     """Yield the lines of a table of trials."""
     said = [str(trial.config) for trial in ranked]

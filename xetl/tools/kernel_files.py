@@ -13,12 +13,12 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from xetl.backend import backend_names, find_backend
 from xetl.errors import XetlError, did_you_mean
@@ -49,7 +49,8 @@ def find_kernel(
         kernels, names = _of_text(file), {}
     else:
         names = vars(_module(file))
-        kernels = _kernels_among(names, also)
+        kinds = (importlib.import_module("xetl.runtime.kernel").Kernel, *also)
+        kernels = {n: each for n, each in names.items() if isinstance(each, kinds)}
     return _choose(kernels, name, file), names
 
 
@@ -127,14 +128,6 @@ def _broken(file: str, error: BaseException) -> click.ClickException:
         frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
     return click.ClickException(f"`{file}` cannot be imported:\n{text}")
-
-
-def _kernels_among(
-    names: Mapping[str, Any], also: tuple[type, ...]
-) -> Mapping[str, Any]:
-    kernel: Any = importlib.import_module("xetl.runtime.kernel").Kernel
-    kinds = (kernel, *also)
-    return {name: each for name, each in names.items() if isinstance(each, kinds)}
 
 
 def _choose(kernels: Mapping[str, Any], name: str, file: str) -> Any:
@@ -237,6 +230,7 @@ class Asked:
         constants: compile-time values by name.
         backend: the name of the backend.
         target: the machine; None: the one that launches use.
+        names: the global names of the kernel's file.
     """
 
     kernel: Any
@@ -244,6 +238,7 @@ class Asked:
     constants: Mapping[str, Any]
     backend: str
     target: str | None
+    names: Mapping[str, Any]
 
     @property
     def is_text(self) -> bool:
@@ -266,11 +261,48 @@ class Asked:
         return getattr(self.kernel, "name", None) or self.kernel.__name__
 
 
-def about_a_kernel(command: F) -> F:
+def about_a_kernel(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the parameters of `about_a_place`, read by `asked`."""
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        own = [given.pop(name) for name in ("place", "words", "target", "backend")]
+        command(asked(*own), **given)
+
+    return about_a_place(called)
+
+
+def about_a_place(command: F) -> F:
     """Give a command the parameters ``place``, ``words``, ``target``, ``backend``."""
     words = click.argument("words", nargs=-1, metavar="[SIGNATURE] [NAME=VALUE]...")
-    place = click.argument("place", metavar="FILE:KERNEL", shell_complete=_files)
+    place = click.argument("place", metavar=PLACE, type=click.Path())
     return place(words(about_a_machine(command)))
+
+
+def about_a_launch(command: F) -> F:
+    """Give a command the parameters ``sizes`` (by name) and ``grid`` (a text)."""
+    sizes = click.option(
+        "--size",
+        "sizes",
+        metavar="NAME=NUMBER",
+        multiple=True,
+        callback=_read_sizes,
+        help="An extent of the arrays that are timed, such as `--size M=1024`.",
+    )
+    grid = click.option("--grid", help="The grid, in Python; by default the declared.")
+    return sizes(grid(command))
+
+
+def _read_sizes(_: object, __: object, words: Sequence[str]) -> dict[str, int]:
+    """Read words such as ``M=1024``; a BadParameter if one has another form."""
+    found: dict[str, int] = {}
+    for word in words:
+        name, equals, number = word.partition("=")
+        if not equals or not name.isidentifier() or not number.isdecimal():
+            problem = f"`{word}` is not NAME=NUMBER"
+            raise click.BadParameter(problem, param_hint="--size")
+        found[name] = int(number)
+    return found
 
 
 def about_a_machine(command: F) -> F:
@@ -280,10 +312,6 @@ def about_a_machine(command: F) -> F:
     help_ = "The backend; by default the one that has the target."
     backend = click.option("--backend", help=help_, shell_complete=_backends)
     return target(backend(command))
-
-
-def _files(*_: Any) -> list[CompletionItem]:
-    return [CompletionItem(None, type="file")]  # the shell lists them
 
 
 def _targets(_: object, __: object, typed: str) -> list[str]:
@@ -308,7 +336,7 @@ def asked(
     signature, rest = split_words(words)
     values = constants(rest, names)
     chosen = choose_backend(backend, target=target).name
-    found = Asked(kernel, signature or "", values, chosen, target)
+    found = Asked(kernel, signature or "", values, chosen, target, names)
     if found.is_text and (signature is not None or rest):
         why = "a kernel of a text takes no signature: its types say it all"
         raise click.BadParameter(why, param_hint="SIGNATURE")

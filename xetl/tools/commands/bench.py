@@ -7,22 +7,15 @@ from typing import Any
 import click
 
 from xetl.runtime.measure import do_bench
-from xetl.tools.host_tuning import launches_for, random_arguments, read_sizes
-from xetl.tools.kernel_files import Asked, about_a_kernel, asked, find_kernel, read_grid
+from xetl.tools import kernel_files
+from xetl.tools.host_tuning import launches_for, random_arguments
 from xetl.tools.output import json_option, show
 from xetl.tools.performance.report import Report
 
 
 @click.command()
-@about_a_kernel
-@click.option(
-    "--size",
-    "sizes",
-    metavar="NAME=NUMBER",
-    multiple=True,
-    help="An extent of the arrays, such as `--size M=1024`.",
-)
-@click.option("--grid", help="The grid, in Python; by default the declared one.")
+@kernel_files.about_a_place
+@kernel_files.about_a_launch
 @click.option(
     "--cache",
     type=click.Choice(["warm", "cold"]),
@@ -45,7 +38,7 @@ def command(
     words: tuple[str, ...],
     target: str | None,
     backend: str | None,
-    sizes: tuple[str, ...],
+    sizes: dict[str, int],
     grid: str | None,
     cache: Any,
     seconds: float,
@@ -62,25 +55,29 @@ def command(
 
     It prints the median, and in parentheses the quantiles of 20 % and 80 %.
     """
-    named, names = find_kernel(place, also=(Report,))
+    named, names = kernel_files.find_kernel(place, also=(Report,))
     if isinstance(named, Report):
         rows = named.run(csv=csv, png=png, print_data=not as_json)
         plain = [[{"point": r.point, "values": r.values} for r in b] for b in rows]
         if as_json:
             show(plain, (), as_json)
         return
-    found = asked(place, words, target, backend)
+    found = kernel_files.asked(place, words, target, backend)
     if found.is_text:
         problem = "a kernel of a text has no signature to make arrays of"
         raise click.BadParameter(problem)
-    launched = read_grid(grid, names, found.kernel)
+    launched = kernel_files.read_grid(grid, names, found.kernel)
     with launches_for(target):
-        measured = _measured(found, read_sizes(sizes), launched, cache, seconds)
+        measured = _measured(found, sizes, launched, cache, seconds)
     show(measured, [_line(measured)], as_json)
 
 
 def _measured(
-    found: Asked, sizes: dict[str, int], grid: Any, cache: Any, seconds: float
+    found: kernel_files.Asked,
+    sizes: dict[str, int],
+    grid: Any,
+    cache: Any,
+    seconds: float,
 ) -> dict[str, Any]:
     """Return times in milliseconds, and bytes of the arrays, as facts for JSON."""
     arrays = random_arguments(found, sizes, found.constants)

@@ -43,10 +43,7 @@ from xetl.tools.shipping.wheel_files import wheel_files
 )
 @json_option
 def command(
-    place: str,
-    words: tuple[str, ...],
-    target: str | None,
-    backend: str | None,
+    found: Asked,
     output: Path | None,
     name: str | None,
     is_wheel: bool,
@@ -75,7 +72,6 @@ def command(
     A wheel needs only NumPy. Without --target it has code for each kind of CPU, and
     runs the best code that the processor supports.
     """
-    found = asked(place, words, target, backend)
     called = name or found.name
     if not re.fullmatch(r"[A-Za-z_]\w*", called, re.ASCII):
         why = f"`{called}` is no name in C; give another with --name"
@@ -87,7 +83,7 @@ def command(
         if called in {*sys.stdlib_module_names, "numpy"}:
             why = f"the wheel would hide Python's or NumPy's `{called}`, which it needs"
             raise click.BadParameter(f"{why}: give another", param_hint="--name")
-        kernels = [found, *(_read(each, target, backend) for each in also)]
+        kernels = [found, *(_read(each, found) for each in also)]
         files = wheel_files(kernels, called, version, grid, output or Path())
         if output and output.suffix != ".whl" and not output.exists():
             with suppress(OSError):  # `write_files` reports the missing folder
@@ -104,11 +100,11 @@ def command(
     show({"wrote": wrote}, (f"wrote {path}" for path in wrote), as_json)
 
 
-def _read(words: str, target: str | None, backend: str | None) -> Asked:
-    """Find a kernel that `--also` names."""
+def _read(words: str, first: Asked) -> Asked:
+    """Find a kernel that `--also` names, for the same machine as the first."""
     try:
         place, *rest = shlex.split(words)
     except ValueError as error:  # an open quote, or no word
         why = f"`{words}` is not FILE:KERNEL SIGNATURE: {error}"
         raise click.BadParameter(why, param_hint="--also") from None
-    return asked(place, tuple(rest), target, backend)
+    return asked(place, tuple(rest), first.target, first.backend)

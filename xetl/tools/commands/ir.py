@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from xetl.tools.kernel_files import about_a_kernel, asked
+from xetl.tools.kernel_files import Asked, about_a_kernel
 from xetl.tools.output import json_option, show, write_files
 
 
@@ -20,15 +20,7 @@ from xetl.tools.output import json_option, show, write_files
 )
 @click.option("-o", "--output", type=Path, help="The file for the IR.")
 @json_option
-def command(
-    place: str,
-    words: tuple[str, ...],
-    target: str | None,
-    backend: str | None,
-    stage: str,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def command(found: Asked, stage: str, output: Path | None, as_json: bool) -> None:
     r"""Print the IR of a kernel at a stage or after a pass.
 
     \b
@@ -39,7 +31,6 @@ def command(
     SIGNATURE has the form of `kernel.warmup`: f32[M,K] is row-major, f32[M,K]^T is
     column-major; i64 and f32 alone are numbers. VALUE is Python with names of FILE.
     """
-    found = asked(place, words, target, backend)
     text = found.kernel.ir(stage, *found.arguments, **found.options)
     if output is not None:
         write_files({output: text + "\n"})

@@ -20,7 +20,7 @@ import click
 
 import xetl
 from xetl.settings import config, variables
-from xetl.tools.kernel_files import Asked, about_a_kernel, asked, find_file, split_words
+from xetl.tools.kernel_files import Asked, about_a_place, asked, find_file, split_words
 from xetl.tools.output import json_option, show, write_files
 
 _LEFT_OUT = ("XETL_CACHE", "XETL_CACHE_DIR", "XETL_TUNED_DIR", "XETL_OCLOC")
@@ -204,7 +204,7 @@ names[{name!r}].warmup({signature!r}, {call}, **constants)
 
 
 @click.command()
-@about_a_kernel
+@about_a_place
 @click.option(
     "-o",
     "--output",

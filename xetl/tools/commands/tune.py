@@ -10,7 +10,7 @@ import click
 
 from xetl.backend import DEFAULT_BACKEND, find_backend
 from xetl.tools import kernel_files
-from xetl.tools.host_tuning import rank, ranking, read_sizes, table, tune
+from xetl.tools.host_tuning import rank, ranking, table, tune
 from xetl.tools.output import json_option, show
 
 
@@ -56,26 +56,16 @@ class _Tune(click.Command):
     is_flag=True,
     help="Rank without a GPU, by a model of it and reports of its compiler.",
 )
-@click.option(
-    "--size",
-    "sizes",
-    metavar="NAME=NUMBER",
-    multiple=True,
-    help="An extent of the arrays for the timing, such as `--size M=1024`.",
-)
-@click.option("--grid", help="The grid, in Python; by default the declared one.")
+@kernel_files.about_a_launch
 @click.option(
     "--budget", type=float, default=20.0, help="Time limit for all trials, in seconds."
 )
 @json_option
 def command(
-    place: str,
-    words: tuple[str, ...],
-    target: str | None,
-    backend: str | None,
+    found: kernel_files.Asked,
     choices: tuple[str, ...],
     is_offline: bool,
-    sizes: tuple[str, ...],
+    sizes: dict[str, int],
     grid: str | None,
     budget: float,
     as_json: bool,
@@ -98,15 +88,13 @@ def command(
     arrays of 4096 in each dimension. If Intel's compiler is installed, configs with
     fewer spills come first.
     """
-    found = kernel_files.asked(place, words, target, backend)
     if found.is_text:
         problem = "a kernel of a text has no constants"
         raise click.BadParameter(problem, param_hint="--try")
-    names = kernel_files.find_kernel(place)[1]
-    spaces = dict(_space(each, names) for each in choices)
+    spaces = dict(_space(each, found.names) for each in choices)
     if not is_offline:
-        launched = kernel_files.read_grid(grid, names, found.kernel)
-        trials = tune(found, spaces, read_sizes(sizes), launched, budget)
+        launched = kernel_files.read_grid(grid, found.names, found.kernel)
+        trials = tune(found, spaces, sizes, launched, budget)
         facts = [
             {"config": t.config.kwargs, "ms": t.milliseconds, "problem": t.problem}
             for t in trials
@@ -115,9 +103,9 @@ def command(
         return
     if not choices:
         raise click.UsageError("`--offline` compiles the values of `--try`: give some")
-    launched = kernel_files.read_grid(grid, names)
+    launched = kernel_files.read_grid(grid, found.names)
     values = [dict(zip(spaces, each)) for each in product(*spaces.values())]
-    ranked = rank(found, values, read_sizes(sizes), launched)
+    ranked = rank(found, values, sizes, launched)
     show([each.facts() for each in ranked], ranking(ranked), as_json)
 
 
