@@ -221,10 +221,9 @@ class QueuedExecutable(Executable):
 
 
 class RecordedLaunch(NamedTuple):
-    """A launch that has run.
+    """A launch that has run; ``args`` leave out constants.
 
     Attributes:
-        args: arrays and numbers, constants left out.
         stored: the indices of the arguments that the kernel writes.
     """
 

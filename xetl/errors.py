@@ -269,17 +269,8 @@ def draw(error: XetlError) -> str:
 def _own_frame(error: XetlError) -> list[CallFrame]:
     if error.file is None or error.line is None:
         return []
-    return [
-        CallFrame(
-            error.file,
-            error.line,
-            error.column or 1,
-            error.length,
-            error.function,
-            error.source_line,
-            error.label,
-        )
-    ]
+    place = error.file, error.line, error.column or 1, error.length
+    return [CallFrame(*place, error.function, error.source_line, error.label)]
 
 
 def _draw_frame(frame: CallFrame, width: int) -> list[str]:

@@ -44,10 +44,7 @@ def may_be_stepped(function: Callable[..., Any]) -> bool:
 def frame_at(file: str, line: int, column: int) -> CallFrame:
     """The frame of a position; the source is read again, as far as it is there.
 
-    Args:
-        file: as Python names it.
-        line: from 1.
-        column: from 1, in characters.
+    ``file`` is as Python names it; ``line`` and ``column`` (characters) are from 1.
     """
     lines = linecache.getlines(file)
     if not 0 < line <= len(lines):

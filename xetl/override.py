@@ -64,11 +64,7 @@ class Override:
 
 
 def override_for(backend: BackendBase, known: Sequence[str]) -> Override | None:
-    """The override that is asked for, if any.
-
-    Args:
-        backend: whose passes run.
-        known: names of the stages and passes.
+    """The override that is asked for, if any; ``known`` are the stages and passes.
 
     Raises:
         LaunchError: there is no such stage or file.

@@ -68,10 +68,6 @@ Condition: TypeAlias = Callable[[ModuleOp], bool]
 """Whether a module has operations that a pass would change."""
 
 
-def _any_module(_: ModuleOp) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class LaterPass(ModulePass):
     """The pass ``name`` with ``options``, imported only if a module needs it.
@@ -82,7 +78,7 @@ class LaterPass(ModulePass):
 
     # Other passes have their name on the class. An object of this one has its own name.
     name: str  # pyright: ignore[reportIncompatibleVariableOverride]
-    wanted: Condition = _any_module
+    wanted: Condition = lambda _: True
     options: tuple[object, ...] = ()
     folder: str = "xetl.transforms"
 
@@ -177,16 +173,12 @@ def _left(
     return pipeline.passes[stages.index(begun[1]) + 1 :]
 
 
-def _keep(name: str, stage: str | None, module: ModuleOp) -> None:
-    """Do nothing: no other module replaces ``module``."""
-
-
 def _override(
     backend: BackendBase, pipeline: Pipeline
 ) -> Callable[[str, str | None, ModuleOp], None]:
     """Return a function that may replace the module after a pass (XETL_OVERRIDE)."""
     if config.override is None:
-        return _keep
+        return lambda name, stage, module: None
     asked: Any = import_whole("xetl.override")
     return asked.override_for(backend, pipeline.names()).replace
 

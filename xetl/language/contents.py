@@ -89,15 +89,11 @@ def is_fixed(value: object) -> bool:
         return value.__self__ is None or isinstance(value.__self__, ModuleType)
     if isinstance(value, ModuleType):
         owner = value.__name__
-    elif isinstance(value, type) or _is_host_function(value):
+    elif isinstance(value, type | FunctionType) and value.__name__ != "<lambda>":
         owner = str(cast("Any", value).__module__)
     else:
         return False
     return owner.partition(".")[0] in _FIXED
-
-
-def _is_host_function(value: object) -> bool:
-    return isinstance(value, FunctionType) and value.__name__ != "<lambda>"
 
 
 def _class_name(value: object) -> str:

@@ -59,12 +59,9 @@ def sharing(found: Owners, who: str = "subgroup") -> str | None:
 
 
 def table(shape: tuple[int, int], layout: Layout, who: str = "subgroup") -> str:
-    """Return the text of a table of all sub-tiles and their owners.
+    """Return the text of a table of all sub-tiles and their owners, called ``who``.
 
-    Args:
-        shape: the shape of the distributed tile or vector.
-        layout: a layout of two dimensions that is legal for the shape.
-        who: the word for an owner.
+    The layout has two dimensions, and is legal for the shape.
     """
     found = owners(shape, layout)
     all_starts = [sorted({origin[dim] for origin in found}) for dim in (0, 1)]
@@ -116,14 +113,7 @@ fill-opacity="0.13"/></pattern></defs>
 def picture(
     shape: tuple[int, int], layout: Layout, title: str, who: str = "subgroup"
 ) -> str:
-    """Return the text of an SVG picture.
-
-    Args:
-        shape: the shape of the distributed tile or vector.
-        layout: a layout of two dimensions that is legal for the shape.
-        title: the first line.
-        who: the word for an owner.
-    """
+    """Return the text of an SVG picture of what `table` tells."""
     found = owners(shape, layout)
     counts = [extent // size for extent, size in zip(shape, layout.sg_data)]
     rows, columns = (min(count, _MOST) for count in counts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from xetl.errors import TileMapError
 from xetl.imports import late
@@ -172,19 +173,14 @@ def _check_level(name: str, value: object, wanted: type) -> None:
 
 
 def _pair(op: str, name: str, values: Sequence[int]) -> tuple[int, int]:
-    listed: list[object] = list(values) if _is_sequence(values) else [values]
-    if len(listed) != 2 or not all(_is_extent(value) for value in listed):
+    given = cast("object", values)
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    listed: list[object] = list(values) if is_list else [values]
+    are_right = [isinstance(n, int) and n is not True and n > 0 for n in listed]
+    if are_right != [True, True]:
         problem = f"`{name}` of `{op}` must be two positive integers, not {values!r}"
         raise TileMapError(problem, "X0501", f"write {name}=[rows, columns]")
     return (values[0], values[1])
-
-
-def _is_sequence(values: object) -> bool:
-    return isinstance(values, Sequence) and not isinstance(values, str)
-
-
-def _is_extent(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def check_wg_map(mapping: WgMap, shape: tuple[int, int]) -> None:

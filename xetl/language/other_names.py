@@ -152,11 +152,9 @@ MODULES: dict[str, str] = {
 def advice_on_parameter(name: str, known: list[str]) -> str | None:
     """Return what to write for a parameter that other languages call ``name``.
 
-    Return None if the name is unknown.
+    Return None if the name is unknown. ``known`` are the parameters of the operation.
 
-    Args:
-        name: the name in the kernel.
-        known: the parameters of the operation.
+    Return None if the name is unknown.
     """
     instead = PARAMETERS.get(name)
     if instead in known:
@@ -167,11 +165,9 @@ def advice_on_parameter(name: str, known: list[str]) -> str | None:
 def advice_on(name: str, known: list[str]) -> str | None:
     """Return what to write for an operation that other languages call ``name``.
 
-    Return None if the name is unknown.
+    Return None if the name is unknown. ``known`` are the names of the language.
 
-    Args:
-        name: the name in the kernel.
-        known: the names of the language.
+    Return None if the name is unknown.
     """
     if name in known:
         return f"use xetile.{name}"

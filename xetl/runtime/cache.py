@@ -35,12 +35,7 @@ hold. A check takes a second if there are 60,000 entries."""
 
 @record()
 class DiskCache:
-    """A folder of compiled kernels.
-
-    Attributes:
-        folder: the folder of the entries.
-        limit: the most bytes that they may take.
-    """
+    """A folder of compiled kernels, which may take ``limit`` bytes."""
 
     folder: Path
     limit: int

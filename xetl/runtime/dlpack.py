@@ -158,17 +158,14 @@ def _check_memory(
     reaches = [(n - 1) * stride * itemsize for n, stride in zip(shape, strides)]
     low = address + sum(min(reach, 0) for reach in reaches)
     high = address + sum(max(reach, 0) for reach in reaches) + itemsize
-    if not (0 < low < high <= _ADDRESSES and _is_mapped(low, high)):
+    start = low - low % mmap.PAGESIZE
+    # `msync` fails for pages that are not mapped, and does not touch those that are.
+    is_inside = 0 < low < high <= _ADDRESSES
+    if not is_inside or _msync(start, high - start, _MS_ASYNC) != 0:
         raise WrongDlpackError(
             f"its elements (shape {shape}, strides {strides}) reach memory that this "
             "process does not have"
         )
-
-
-def _is_mapped(low: int, high: int) -> bool:
-    """Whether the pages of these bytes are mapped; msync does not touch them."""
-    start = low - low % mmap.PAGESIZE
-    return _msync(start, high - start, _MS_ASYNC) == 0
 
 
 def _dtype_name(tensor: Any) -> str | None:

@@ -320,21 +320,14 @@ class Executables:
         reads: Reads | None = None,
     ) -> Artifact:
         """Compile without a look at the caches; ``reads`` records the dependencies."""
-        if config.compiling_forbidden:
-            raise LaunchError(
-                f"`{self._fn.__name__}` would have to be compiled, "
-                "which `xetl.no_compile()` forbids",
-                code=WOULD_COMPILE,
-                help="call `warmup` with these arguments first",
-            )
+        refuse_if_forbidden(self._fn.__name__)
         make = compiler().compile_kernel
         with collecting_rarely():
             return make(self._fn, wanted.signature, backend, target, reads)
 
     def _find(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
         base = base_of(self._fn, wanted.signature, backend, target)
-        cache = disk_cache() if backend.cacheable else None
-        for questions in self._asked(base, None if config.dump else cache):
+        for questions in self._asked(base, kernel_cache(backend)):
             known = base.answered(questions)
             loaded = None if known is None else self._existing(known, wanted, backend)
             if known is not None and loaded is not None:
@@ -359,6 +352,7 @@ class Executables:
         meta = {**new.meta, "positions": made.positions}
         loaded = Loaded(Artifact(new.payload, meta), backend, wanted, self._load)
         self._remember(made, loaded)
+        cache = disk_cache() if backend.cacheable else None
         self.compiles.add(made.facts, cache)
         if cache is not None:
             self._store(made, loaded.artifact, cache)
@@ -378,7 +372,7 @@ class Executables:
         """Return code from memory or disk; None if its line numbers are outdated."""
         loaded = self._by_digest.get(asked.digest)
         if loaded is None:
-            cache = disk_cache() if backend.cacheable and not config.dump else None
+            cache = kernel_cache(backend)
             artifact = None if cache is None else cache.load(asked.digest)
             if artifact is None or not _names_right_lines(artifact, asked):
                 return None
@@ -398,6 +392,21 @@ class Executables:
         if made.reads.questions not in known:
             listed = [made.reads.questions, *known][:_MOST_QUESTIONS]
             cache.store(_reads_key(made.base), Artifact(b"", {"questions": listed}))
+
+
+def refuse_if_forbidden(name: str) -> None:
+    """Refuse to compile the kernel called ``name`` inside of `xetl.no_compile`."""
+    if config.compiling_forbidden:
+        raise LaunchError(
+            f"`{name}` would have to be compiled, which `xetl.no_compile()` forbids",
+            code=WOULD_COMPILE,
+            help="call `warmup` with these arguments first",
+        )
+
+
+def kernel_cache(backend: BackendBase) -> DiskCache | None:
+    """Return where to look for code of a backend; None if it has to be compiled."""
+    return disk_cache() if backend.cacheable and not config.dump else None
 
 
 def _reads_key(base: Base) -> str:

@@ -107,12 +107,7 @@ class Base:
 
 @record(frozen=True)
 class Fingerprint:
-    """The identity of the code of a kernel.
-
-    Attributes:
-        base: the dependencies that are known before the compilation.
-        reads: the Python values that the kernel read.
-    """
+    """The identity of the code of a kernel: its base, and what the kernel read."""
 
     base: Base
     reads: Reads

@@ -81,8 +81,6 @@ def read_records(
     """Return the records of the last launch in the order of its programs, x fastest.
 
     Args:
-        address: the address of the log.
-        entries: descriptions of the operations, by their numbers.
         room: the words that the log can hold.
     """
     used = ctypes.c_int64.from_address(address).value

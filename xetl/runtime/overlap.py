@@ -63,11 +63,7 @@ def overlaps_itself(view: ArrayView) -> bool:
 def check_stored(
     names: Sequence[str], args: Sequence[Argument], stored: Collection[int]
 ) -> None:
-    """Check that the arrays a kernel writes may be written.
-
-    Args:
-        names: names of the arguments, constants left out.
-        stored: indices of the arrays that are written.
+    """Check that the arrays a kernel writes, at the indices ``stored``, may be written.
 
     Raises:
         LaunchError: one is read-only, overlaps itself, or overlaps another argument.

@@ -47,8 +47,6 @@ def choose_backend(
     does not have: then it is the first backend that has it.
 
     Args:
-        name: ``backend=`` of the call.
-        values: the arguments of the call.
         target: ``target=`` of a call that launches nothing.
         shows: tells whether a backend has the stage that such a call asks for.
 
@@ -98,9 +96,7 @@ def find_place(
 ) -> Place | None:
     """Return the queue that a launch with these arguments runs on; None: the host.
 
-    Args:
-        queue: the user's ``queue=``, or None.
-        args: arrays and numbers, constants left out.
+    ``queue`` is that of the user, or None; constants are left out of ``args``.
 
     Raises:
         LaunchError: the queue or an array belongs to another device.
@@ -142,11 +138,7 @@ def shortcut_entry(
 ) -> Callable[..., Any] | None:
     """Return the fast entry for calls with values of these types, or None.
 
-    Args:
-        values: the values, one for each parameter.
-        stored: the indices of those that the kernel writes.
-        place: the queue of the calls, or None.
-        waits: whether the caller waits.
+    There is a value for each parameter; those at the indices ``stored`` are written.
     """
     if place is None:
         return fast_entry(code.executable, values)

@@ -230,9 +230,7 @@ def stats(
 ) -> Stats:
     """Return the facts of an artifact, and those that its backend measures now.
 
-    Args:
-        grid: the grid of a launch, or None.
-        args: the arguments of a launch; None if they were only described.
+    ``grid`` and ``args`` are those of a launch; None if they were not given.
     """
     maker = find_backend(backend)
     facts = {name: artifact.meta.get(name) for name in MEASURES}

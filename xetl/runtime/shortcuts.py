@@ -181,8 +181,6 @@ def answer_calls(
     """Let native code answer the calls of an object that are like earlier ones.
 
     Args:
-        called: the object.
-        known: earlier calls.
         slow: the function for all other calls.
         grid: the first arguments of the entries.
         records: whether `Shortcut.recorded` does the calls that torch records.

@@ -109,8 +109,6 @@ def describe(
     """Return the descriptions in a text by the names of their parameters.
 
     Args:
-        text: a text for `parse`.
-        parameters: those of the kernel; a text describes those that are no constexpr.
         known: names of parameters that have a value already.
 
     Raises:

@@ -132,7 +132,8 @@ def _classify(parameter: Parameter, value: Any) -> _Classified:
         return value.param(name), None
     if parameter.is_constexpr:
         return ConstParam(name, constant_of(name, value)), None
-    if _is_compile_time(value):
+    is_ours = value is None or isinstance(value, _COMPILE_TIME)
+    if is_ours or operation_name(value) is not None:
         return ConstParam(name, value), None
     scalar = _scalar(name, value)
     if scalar is not None:
@@ -144,12 +145,6 @@ def _classify(parameter: Parameter, value: Any) -> _Classified:
     if dtype is not None:
         return ConstParam(name, dtype), None
     raise _unsupported(name, value)
-
-
-def _is_compile_time(value: object) -> bool:
-    if value is None or isinstance(value, _COMPILE_TIME):
-        return True
-    return operation_name(value) is not None
 
 
 def _scalar(name: str, value: object) -> tuple[ScalarParam, int | float] | None:

@@ -117,10 +117,6 @@ def flat_entry(
 
     Args:
         fast: the entry that takes their leaves (`xetl.backend.Executable.fast`).
-        parameters: the parameters of the kernel.
-        tuples: the structures of the earlier call.
-        values: the values of the parameters in the earlier call.
-        given: the number of its positional arguments.
     """
     names = {each.name for each in tuples}
     forms = [
@@ -158,7 +154,6 @@ def places_of(names: Sequence[str], parameters: Parameters) -> list[tuple[int, s
 
     Args:
         names: such as ``Y``, or ``rest[1]`` for an item of ``*rest``.
-        parameters: the parameters of the kernel.
     """
     known = {each.name: i for i, each in enumerate(parameters.each) if not each.is_rest}
     for each in parameters.each:

@@ -24,9 +24,16 @@ from xetl.errors import IRError, LaunchError, XetlError
 from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime import report
-from xetl.runtime.cache import disk_cache
 from xetl.runtime.call_site import at_caller, errors_at_caller
-from xetl.runtime.executables import Found, Loaded, Prepared, choose_target, target_at
+from xetl.runtime.executables import (
+    Found,
+    Loaded,
+    Prepared,
+    choose_target,
+    kernel_cache,
+    refuse_if_forbidden,
+    target_at,
+)
 from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridFunction, GridSpec, fixed
 from xetl.runtime.launcher import LaunchedKernel, Plan
@@ -67,14 +74,11 @@ def _operation_of(error: BaseException) -> Operation | None:
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     for frame in reversed(frames):
         for value in frame.f_locals.values():
-            if isinstance(value, Operation) and _is_of_text(value):
-                return value
+            if isinstance(value, Operation):
+                at = value.location
+                if isinstance(at, FileLineColLoc) and at.filename.data == FILE:
+                    return value
     return None
-
-
-def _is_of_text(op: Operation) -> bool:
-    location = op.location
-    return isinstance(location, FileLineColLoc) and location.filename.data == FILE
 
 
 def _behind_types(
@@ -201,12 +205,7 @@ class TextKernel(LaunchedKernel):
 
     @errors_at_caller
     def explain(self, *args: Any, **options: Any) -> report.Explanation:
-        """Return what the compiler did with each line: BRGEMM, packing, or why not.
-
-        Args:
-            args: as in a launch, or none: then only the types are used.
-            options: ``backend``, ``target`` and ``subgroups`` (a tuple).
-        """
+        """Return what the compiler did with each line; arguments as for `ir`."""
         kernel, given, backend, target = self._asked(args, options, None)
         artifact = kernel._compiled(given, backend, target)
         lines = self._text.split("\n")
@@ -345,7 +344,7 @@ class TextKernel(LaunchedKernel):
     ) -> Loaded:
         options = (given.signature, self._subgroups)
         key = text_digest(self._text, self.qualified_name, options, backend, target)
-        cache = disk_cache() if backend.cacheable and not config.dump else None
+        cache = kernel_cache(backend)
         artifact = None if cache is None else cache.load(key)
         if artifact is None:
             artifact = self._compiled(given, backend, target)
@@ -356,12 +355,7 @@ class TextKernel(LaunchedKernel):
     def _compiled(
         self, given: Specialization, backend: BackendBase, target: str
     ) -> Artifact:
-        if config.compiling_forbidden:
-            raise LaunchError(
-                f"`{self.name}` would have to be compiled, "
-                "which `xetl.no_compile()` forbids",
-                code="X0815",
-            )
+        refuse_if_forbidden(self.name)
         module = self._module(aliases_of(given.signature))
         make = compiler.compile_module
         try:

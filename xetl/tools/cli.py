@@ -83,7 +83,9 @@ class Commands(click.Group):
             except click.exceptions.NoArgsIsHelpError:
                 raise
             except click.ClickException as error:
-                code = _say(f"{error.format_message()}{_help_hint(error)}")
+                context = error.ctx if isinstance(error, click.UsageError) else None
+                hint = f" (see {context.command_path} --help)" if context else ""
+                code = _say(f"{error.format_message()}{hint}")
             except KeyboardInterrupt:
                 code = _say(INTERRUPTED)
                 self.is_interrupted = True
@@ -115,13 +117,6 @@ def _headline(name: str) -> str:
 def _say(text: str) -> int:
     click.echo(f"error: {text}", err=True)
     return _WRONG
-
-
-def _help_hint(error: click.ClickException) -> str:
-    """Return a hint at the help of a command that was used wrongly, or no text."""
-    if not isinstance(error, click.UsageError) or error.ctx is None:
-        return ""
-    return f" (see {error.ctx.command_path} --help)"
 
 
 def _report(error: XetlError) -> int:

@@ -35,11 +35,8 @@ def tune(
     """Time the configs of a kernel on arrays of random numbers.
 
     Args:
-        found: the kernel, and what to compile it for.
         spaces: the values of each constant to try; empty: the configs of the kernel's
             decorator.
-        sizes: the sizes of the names in the signature.
-        grid: the grid of the launch; None: the declared one.
         budget: seconds for all trials, if ``spaces`` are given.
 
     Returns:
@@ -92,8 +89,6 @@ def random_arguments(
     """Make arrays of random numbers for a signature, by the names of the arguments.
 
     Args:
-        found: the kernel with its signature.
-        sizes: the sizes of the names in the signature.
         known: parameters that get their values in another way.
         is_empty: make zeros instead. Their pages take no memory until they are read.
 
@@ -182,8 +177,6 @@ class Ranked:
     """The statistics of a kernel for some values of its constants.
 
     Attributes:
-        values: the constants by name.
-        stats: what the compiler and the model report.
         milliseconds: the expected time of a launch; None: sizes or grid are not known.
     """
 
@@ -222,10 +215,7 @@ def rank(
     """Compile a kernel with each set of constants, and sort them, the best first.
 
     Args:
-        found: the kernel, and what to compile it for.
-        tried: sets of constants by name.
         sizes: the sizes of the names in the signature; empty: not known.
-        grid: the grid of the launch; None: the declared one.
 
     Raises:
         UsageError: a size is missing, or there is neither a compiler nor a model for

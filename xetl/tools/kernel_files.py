@@ -173,7 +173,6 @@ def read_grid(text: str | None, names: Mapping[str, Any], kernel: Any = None) ->
 
     Args:
         text: the expression; None: the declared grid.
-        names: the names of the kernel's file.
         kernel: the kernel, if it will be launched and so needs a grid.
 
     Raises:

@@ -25,11 +25,11 @@ from typing import Any
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StridedLayoutAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, MemRef, is_memref, memref_type, operations_in
+from xetl.dialects.base import MemRef, is_memref, memref_type, operations_in
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import func, gpu, memref
@@ -40,7 +40,12 @@ from xetl.transforms.unblock_values import unblock, unblocked_tile
 
 def turn_column_major_tiles(operations: Sequence[Operation]) -> None:
     """Make all tiles of ``operations`` row-major ones, in place."""
-    turned = [(op, _RULES[type(op)]) for op in operations if _has_rule(op)]
+    turned = [
+        (op, _RULES[type(op)])
+        for op in operations
+        if type(op) in _RULES
+        and any(map(_is_column_major, (*op.operands, *op.results)))
+    ]
     for op in operations:
         if not isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp):
             for value in defined_by(op):
@@ -49,11 +54,6 @@ def turn_column_major_tiles(operations: Sequence[Operation]) -> None:
                     Rewriter.replace_value_with_new_type(value, type_)
     for op, rule in turned:
         rule(op)
-
-
-def _has_rule(op: Operation) -> bool:
-    values = (*op.operands, *op.results)
-    return type(op) in _RULES and any(map(_is_column_major, values))
 
 
 def _is_column_major(value: SSAValue) -> bool:
@@ -70,37 +70,35 @@ def _is_column_major(value: SSAValue) -> bool:
 
 def _turned_type(type_: xetile.TileType) -> xetile.TileType:
     """Return the tile type of the transposed matrix; ownership does not change."""
-    wg_map = type_.wg_map
+    sg_map = type_.sg_map
     return type_.replace(
         type_.shape[::-1],
-        sg_map=_turned_sg_map(type_.sg_map),
-        wg_map=None
-        if wg_map is None
-        else xetile.attribute_of(turned(xetile.layout_of(wg_map))),
+        sg_map=sg_map
+        and xetile.SgMapAttr(sg_map.wi_layout[::-1], sg_map.wi_data[::-1]),
+        wg_map=_turned_map(type_),
         order=(1, 0),
         inner_blocks=(type_.inner_blocks or ())[::-1],
     )
 
 
-def _turned_sg_map(found: xetile.SgMapAttr | None) -> xetile.SgMapAttr | None:
-    return found and xetile.SgMapAttr(found.wi_layout[::-1], found.wi_data[::-1])
+def _turned_map(type_: xetile.TileType) -> xetile.WorkgroupMap | None:
+    found = type_.wg_map
+    return found and xetile.attribute_of(turned(xetile.layout_of(found)))
 
 
 # Operations ---------------------------------------------------------------------------
 
 
 def _init_tile(op: xetile.InitTileOp) -> None:
-    new: list[Operation] = []
-    source: SSAValue = op.source
+    build, source = Builder.before(op), op.source
     if is_memref(source.type):
-        new.append(_turned_view(source))
-        source = new[0].results[0]
+        source = build.insert(_turned_view(source))
     parts = (op.mixed_offsets, op.mixed_sizes, op.mixed_strides)
     offsets, sizes, strides = map(_swapped, parts)
     type_ = _turned_type(op.result.type)
-    new.append(xetile.InitTileOp(source, offsets, type_, sizes, strides))
-    new[-1].attributes.update(op.attributes)
-    _replace(op, new)
+    new = xetile.InitTileOp(source, offsets, type_, sizes, strides)
+    new.attributes.update(op.attributes)
+    Rewriter.replace_op(op, [], [build.insert(new)])
 
 
 def _turned_view(source: SSAValue) -> memref.TransposeOp:
@@ -123,13 +121,13 @@ def _swapped(values: Sequence[Any]) -> list[Any]:
 
 
 def _update(op: xetile.UpdateTileOffsetOp) -> None:
-    offsets: list[Index] = _swapped(op.mixed_offsets)
-    _replace(op, [xetile.UpdateTileOffsetOp(op.tile, offsets)])
+    new = xetile.UpdateTileOffsetOp(op.tile, _swapped(op.mixed_offsets))
+    Rewriter.replace_op(op, [], [Builder.before(op).insert(new)])
 
 
 def _load(op: xetile.LoadTileOp) -> None:
     load = remade(op, [op.tile], [xetile.tile_type(op.tile).vector_type()])
-    _replace(op, [load, _as_before(load.results[0], op.tile)])
+    _replace_turned(op, load)
 
 
 def _store(op: xetile.StoreTileOp) -> None:
@@ -137,28 +135,25 @@ def _store(op: xetile.StoreTileOp) -> None:
 
 
 def _atomic(op: xetile.AtomicRmwTileOp) -> None:
+    build = Builder.before(op)
     for index, operand in enumerate(op.operands):
         if operand is not op.tile:
-            transpose = xetile.TileTransposeOp(operand)
-            op.operands[index] = Builder.before(op).insert(transpose)
+            op.operands[index] = build.insert(xetile.TileTransposeOp(operand))
     new = xetile.AtomicRmwTileOp(op.value, op.tile, op.condition, kind=op.kind)
     new.attributes.update(op.attributes)
-    _replace(op, [new, _as_before(new.result, op.tile)])
+    _replace_turned(op, new)
 
 
-def _as_before(value: SSAValue, tile: SSAValue) -> xetile.TileTransposeOp:
-    """Transpose a value back; a map that the user gave is kept."""
-    back = xetile.TileTransposeOp(value)
-    found = xetile.tile_type(tile).wg_map
+def _replace_turned(
+    op: xetile.LoadTileOp | xetile.AtomicRmwTileOp, new: Operation
+) -> None:
+    """Replace a value by a new one, transposed back; a map of the user is kept."""
+    build = Builder.before(op)
+    back = xetile.TileTransposeOp(build.insert(new))
+    found = _turned_map(xetile.tile_type(op.tile))
     if found is not None:
-        back.attributes["map"] = xetile.attribute_of(turned(xetile.layout_of(found)))
-    return back
-
-
-def _replace(op: Operation, new: Sequence[Operation]) -> None:
-    for each in new:
-        each.location = op.location
-    Rewriter.replace_op(op, list(new))
+        back.attributes["map"] = found
+    Rewriter.replace_op(op, [], [build.insert(back)])
 
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
@@ -215,24 +210,14 @@ def split_tile_arrays(operations: Sequence[Operation]) -> None:
 
 def _split(op: xetile.LoadTileOp) -> None:
     """Replace a load by one load for each vector; the vectors are adjacent columns."""
-    columns = op.tile_type.shape[1]
-    new: list[Operation] = []
+    build, columns = Builder.before(op), op.tile_type.shape[1]
     loads: list[SSAValue] = []
     for number, result in enumerate(op.results):
         tile = op.tile
         if number:
             moved = xetile.UpdateTileOffsetOp(tile, [0, number * columns])
-            new.append(moved)
-            tile = moved.result
-        load = remade(op, [tile], [result.type])
-        new.append(load)
-        loads.append(load.results[0])
-    for each in new:
-        each.location = op.location
-        # The tiles between are retyped with all others.
-        for value in each.results:
-            if isinstance(value.type, xetile.TileType):
-                one = value.type.replace(array_length=1)
-                Rewriter.replace_value_with_new_type(value, one)
-    Rewriter.insert_op(new, InsertPoint.before(op))
+            # Its operand is retyped with all others.
+            type_ = xetile.tile_type(tile).replace(array_length=1)
+            tile = Rewriter.replace_value_with_new_type(build.insert(moved), type_)
+        loads.append(build.insert(remade(op, [tile], [result.type])))
     Rewriter.replace_op(op, [], loads)

@@ -63,13 +63,6 @@ def unblocked_tile(type_: xetile.TileType) -> xetile.TileType:
     return type_.replace(inner_blocks=())
 
 
-def _unblocked_vector(type_: Attribute) -> Attribute:
-    """Return the rank-2 type of a blocked vector."""
-    assert is_vector(type_)
-    rows, cols, height, width = type_.get_shape()
-    return VectorType(type_.element_type, [rows * height, cols * width])
-
-
 def _rewrite(
     op: Operation,
     of_tile: Callable[[xetile.TileType], xetile.TileType],
@@ -94,7 +87,9 @@ def _rewrite(
         if isinstance(type_, xetile.TileType):
             new = of_tile(type_)
         else:
-            new = _unblocked_vector(type_)
+            rows, columns, height, width = vector_type(value).get_shape()
+            shape = rows * height, columns * width
+            new = VectorType(vector_type(value).element_type, shape)
         if isinstance(op, arith.ConstantOp):
             number = splat_value(op.value)
             assert number is not None  # others are stuck

@@ -24,9 +24,6 @@ class Copies:
     """Copies of stored arguments, with the strides and alignment of the originals.
 
     Arguments that are the same view share a copy.
-
-    Attributes:
-        arrays: the copies by name of the parameter.
     """
 
     def __init__(

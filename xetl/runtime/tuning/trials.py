@@ -222,11 +222,7 @@ class _Ready(NamedTuple):
 
 @dataclass
 class Trials:
-    """The trials of one call.
-
-    Attributes:
-        trials: one for each config, in the order of the declaration.
-    """
+    """The trials of one call: one for each config, in the order of the declaration."""
 
     call: Call
     options: Options

@@ -54,13 +54,7 @@ def failure_of(found: Asked) -> Failure | None:
 def program(
     found: Asked, file: Path, name: str, constants: Sequence[str], why: Failure
 ) -> str:
-    """Return the text of the file.
-
-    Args:
-        found: the kernel, and what to compile it for.
-        name: the kernel's name in its file.
-        constants: the words ``NAME=VALUE`` of the command line.
-    """
+    """Return the text of the file; ``constants`` are words ``NAME=VALUE``."""
     source = file.read_text("utf-8")
     kept = {k: v for k, v in variables().items() if k not in _LEFT_OUT}
     settings = {"XETL_CACHE": "0", **kept}
@@ -139,13 +133,10 @@ def _beside(source: str, file: Path) -> dict[str, str]:
     wanted = [name for name in sys.modules if _is_beside(sys.modules[name], folder)]
     # `kernel_files` has imported the file itself under another name.
     own = [n for n in wanted if Path(sys.modules[n].__file__ or "") == file.resolve()]
-    names = sorted(set(wanted) - set(own)) if _imports(source) else []
-    return {n: Path(sys.modules[n].__file__ or "").read_text("utf-8") for n in names}
-
-
-def _imports(source: str) -> bool:
     nodes = ast.walk(ast.parse(source))
-    return any(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes)
+    imports = any(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes)
+    names = sorted(set(wanted) - set(own)) if imports else []
+    return {n: Path(sys.modules[n].__file__ or "").read_text("utf-8") for n in names}
 
 
 def _is_beside(module: ModuleType, folder: Path) -> bool:

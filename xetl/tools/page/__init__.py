@@ -52,10 +52,8 @@ class StageText:
     """A stage as text.
 
     Attributes:
-        name: the name of the stage.
         after: the last pass before it; empty for a text that the backend makes of the
             last stage.
-        lines: the lines of the text.
         places: the places in the user's files that each line comes from: the innermost
             first, then those of its callers; empty if they are not known.
     """
@@ -88,7 +86,6 @@ class Stages:
     """The stages of a kernel, as a page shows them.
 
     Attributes:
-        texts: the text of each stage, in order.
         maps: pictures of `wg_map`, each an SVG.
         products: the products at the first stage, in order.
     """
@@ -206,12 +203,7 @@ _X = (-1.0, 4.0)
 
 
 def roofline(products: Sequence[Product], peak: Peak) -> str:
-    """Draw the machine's limit, and the limit of each product of a kernel.
-
-    Args:
-        products: the products of the kernel.
-        peak: the limits of the machine.
-    """
+    """Draw the machine's limit, and the limit of each product of a kernel."""
     top = log10(peak.gflops) + 0.3
     bottom = log10(peak.gbytes) + _X[0]
     ridge = log10(peak.gflops / peak.gbytes)
@@ -260,14 +252,7 @@ _GAP = 8
 def page(
     said: Explanation, stages: Stages, span: tuple[int, int], peak: Peak | None
 ) -> str:
-    """Return the text of the page.
-
-    Args:
-        said: the explanation of the kernel.
-        stages: its stages.
-        span: first and last line of the kernel in its file.
-        peak: the limits of the kernel's machine; None: draw no roofline.
-    """
+    """Return the text of the page; ``span``: first and last line of the kernel."""
     keys = _Keys()
     source = "\n".join(_source(said, stages, span, keys))
     names = "\n".join(_tab(each, index) for index, each in enumerate(stages.texts))
@@ -408,9 +393,6 @@ def explained(
     """Return the text of the page about ``function``.
 
     Args:
-        said: the explanation of the kernel.
-        function: the Python function of the kernel.
-        signature: what the kernel is compiled for.
         measures: whether to draw a roofline. The limits of a GPU are in its data sheet;
             those of a CPU are measured on this machine.
     """

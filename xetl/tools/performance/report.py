@@ -29,12 +29,7 @@ _TOO_MUCH = 1.05
 
 @dataclass(frozen=True)
 class Row:
-    """The measurements at one point of the x axis.
-
-    Attributes:
-        point: values of the x parameters.
-        values: the measured value of each line, by label.
-    """
+    """The measurements at one point of the x axis: the value of each line, by label."""
 
     point: Point
     values: dict[str, Value]

@@ -26,10 +26,7 @@ class Case:
 
     Attributes:
         name: the topic, then the variant, such as ``block message f16``.
-        kernel: the kernel.
-        grid: the grid of its launch.
         arrays: makes new arrays for the arguments, with the same numbers each time.
-        constants: its compile-time arguments.
         stored: the index of the argument that gets the result.
         tolerance: the largest difference allowed, relative to the largest element.
         needs: dtypes that the device must have arithmetic for.

@@ -44,9 +44,6 @@ def results(
     """Run cases on a device, and yield the facts about each, in order.
 
     Args:
-        backend: the backend of the device.
-        device: its name.
-        names: the names of the cases.
         seconds: the time after which a case counts as hanging.
         command: the arguments of Python; backend, device and names follow.
     """
@@ -128,7 +125,6 @@ def self_test(only: str | None, output: Path, as_json: bool) -> bool:
 
     Args:
         only: a regular expression for the names of cases; None: all.
-        output: the file of the report.
         as_json: whether only the report is printed.
 
     Returns:

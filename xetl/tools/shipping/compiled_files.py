@@ -36,9 +36,7 @@ def export(
     """Compile a kernel into files.
 
     Args:
-        asked: the kernel, its signature and its constants.
         name: the base of the names of the functions in the files.
-        target: the machine; None: the one that launches use.
 
     Returns:
         The files, the signature they were compiled for, the target.
@@ -66,7 +64,6 @@ def shared_library(code: bytes, name: str, libraries: Sequence[str]) -> bytes:
     """Link an object to a shared library.
 
     Args:
-        code: the object file.
         name: the name of the library's file, by which programs load it (its soname).
         libraries: the libraries it needs, without ``-l``.
 
@@ -120,12 +117,9 @@ Libs: ${{pcfiledir}}/{file} {flags}
 
 
 def build_files(output: Path, name: str, libraries: Sequence[str]) -> dict[Path, bytes]:
-    """Make the files for CMake and pkg-config in the folder of ``output``.
+    """Make the files for CMake and pkg-config in the folder of an object or library.
 
-    Args:
-        output: an object or a shared library.
-        name: the name of the kernel, and of the package for CMake and pkg-config.
-        libraries: the libraries it needs, without ``-l``.
+    ``libraries`` are those that it needs, without ``-l``.
     """
     flags = [f"-l{each}" for each in libraries]
     _note_replaced_file(output, name)
@@ -162,9 +156,7 @@ def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
     """Compile a kernel, and return the contents of its files without writing them.
 
     Args:
-        found: the kernel, and what to compile it for.
         output: the file for the code; the suffix ``.so`` asks for a shared library.
-        name: the name of the function in the files.
 
     Raises:
         UsageError: ``output`` is a folder or has another suffix than such code, or the

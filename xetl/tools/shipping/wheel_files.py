@@ -60,8 +60,6 @@ def wheel(
     """Return the bytes of a wheel.
 
     Args:
-        package: the name by which it is installed and imported.
-        version: the version of the package.
         kernels: facts about each kernel, with its name as ``kernel``; only values that
             JSON has.
         files: the code, and ``_runtime.py``, which launches it.
@@ -211,8 +209,6 @@ def wheel_files(
 
     Args:
         kernels: at least one; their names must differ.
-        package: the name of the wheel's package.
-        version: the version of the package.
         grid: the grid of the first kernel as Python text; None: the declared one.
         output: the file of the wheel, or a folder for it.
 

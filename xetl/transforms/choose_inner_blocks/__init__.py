@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, VectorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import Slice, count_blocks, is_matrix
 from xetl.devices import DEVICES, Block, Device, find_device
@@ -31,7 +31,7 @@ from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, func, gpu
 from xetl.dialects.xetile.verifiers import packed_shape, transposed_axes
-from xetl.ir.builder import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.transforms.choose_inner_blocks import block_constraints
 from xetl.transforms.choose_inner_blocks.plan import (
     Definition,
@@ -51,8 +51,7 @@ class ChooseInnerBlocksPass(Pass):
 
     def rewrite(self, op: ModuleOp) -> None:
         device = find_device(self.device)
-        functions = operations_in(op, func.FuncOp, gpu.FuncOp)
-        for function in functions:
+        for function in operations_in(op, func.FuncOp, gpu.FuncOp):
             if function.attributes.get(LEVEL) != StringAttr(WORKGROUP):
                 _choose(function, device)
         op.attributes[DEVICE] = StringAttr(device.name)
@@ -77,12 +76,10 @@ def _choose(function: Operation, device: Device) -> None:
 
 
 def _split(op: Operation) -> list[Operation]:
+    """Give each use of the result an operation of its own."""
     copies = [op]
     for use in list(op.results[0].uses)[1:]:
-        new = op.clone()
-        new.location = op.location
-        new.results[0].name_hint = op.results[0].name_hint
-        Rewriter.insert_op(new, InsertPoint.after(op))
+        new = Builder.after(op).add(op.clone())
         use.operation.operands[use.index] = new.results[0]
         copies.append(new)
     return copies
@@ -95,12 +92,11 @@ def carry_out(plan: Plan) -> None:
         remark(op, "blocks", f"left whole: {reason}")
     give_each_access_its_tile(plan.tiles)
     for op in plan.ops:
-        point = InsertPoint.before(op)
         for index, wanted in enumerate(plan.forms[op].operands):
             value = op.operands[index]
             if is_matrix(value.type) and plan.chosen(value) != wanted:
-                new = _converted(value, plan.chosen(value), wanted, point, op)
-                op.operands[index] = new
+                build, have = Builder.before(op), plan.chosen(value)
+                op.operands[index] = _converted(build, value, have, wanted)
     for definition in plan.definitions():
         _convert_definition(definition, plan)
     for op in plan.ops:
@@ -122,42 +118,25 @@ def _convert_definition(definition: Definition, plan: Plan) -> None:
     if shared == definition.block or not value.uses:
         return
     readers = list(value.uses)
-    owner = value.owner
-    if isinstance(owner, Operation):
-        point, at = InsertPoint.after(owner), owner
-    else:
-        point, at = InsertPoint.at_start(owner), plan.function
-    new = _converted(value, definition.block, shared, point, at)
+    new = _converted(Builder.after(value), value, definition.block, shared)
     for use in readers:
         use.operation.operands[use.index] = new
 
 
 def _converted(
-    value: SSAValue,
-    have: Block | None,
-    want: Block | None,
-    point: InsertPoint,
-    at: Operation,
+    build: Builder, value: SSAValue, have: Block | None, want: Block | None
 ) -> SSAValue:
     """Return the value in other blocks.
 
     ``value`` still has the type of a matrix; its type gets the blocks at the end.
     """
-    flat = vector_type(value)
-    ops: list[Operation] = []
     if have is not None:
         properties = {"inner_blocks": dense_i64(have)}
         unpack = xetile.TileUnpackOp.create(
-            operands=[value], result_types=[flat], properties=properties
+            operands=[value], result_types=[value.type], properties=properties
         )
-        ops.append(unpack)
-        value = unpack.result
-    if want is not None:
-        ops.append(xetile.TilePackOp(value, want))
-    for op in ops:
-        op.location = at.location
-    Rewriter.insert_op(ops, point)
-    return ops[-1].results[0]
+        value = build.insert(unpack)
+    return value if want is None else build.insert(xetile.TilePackOp(value, want))
 
 
 def _adapt(op: Operation, form: block_constraints.Form) -> None:
@@ -192,7 +171,7 @@ _Copies = dict[tuple[SSAValue, Block | None], SSAValue]
 
 def give_each_access_its_tile(plan: TilePlan) -> None:
     """Copy the tile for each access with other blocks than the tile has."""
-    copies: _Copies = {}
+    copies = _Copies()
     for op, block in plan.of_access.items():
         for index, value in enumerate(op.operands):
             if isinstance(value.type, xetile.TileType) and plan.of_tile[value] != block:
@@ -206,13 +185,9 @@ def _copy(tile: SSAValue, block: Block | None, copies: _Copies) -> SSAValue:
         return known
     op = tile.owner
     assert isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp)
-    new = op.clone()
-    new.location = op.location
-    if isinstance(new, xetile.UpdateTileOffsetOp) and isinstance(
-        op, xetile.UpdateTileOffsetOp
-    ):
+    new = Builder.after(op).add(op.clone())
+    if isinstance(op, xetile.UpdateTileOffsetOp):
         new.operands[0] = _copy(op.tile, block, copies)
-    Rewriter.insert_op(new, InsertPoint.after(op))
     copies[tile, block] = _retype_tile(new.result, block)
     return copies[tile, block]
 
@@ -247,9 +222,7 @@ def works_in_legal_blocks(op: Operation) -> str | None:
         return f"`{op.name}` has a tile without inner_blocks"
     if device is None:
         return f"`{op.name}` has blocks, but the module has no `{DEVICE}`"
-    if blocks in block_constraints.legal_blocks(
-        type_, block_constraints.ACCESSES[type(op)], device
-    ):
+    if blocks in block_constraints.legal_blocks(op, device):
         return None
     return f"`{op.name}` has blocks {list(blocks)}, which {device.name} cannot move"
 

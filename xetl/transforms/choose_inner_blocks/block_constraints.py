@@ -97,31 +97,28 @@ def _factor_name(op: xetile.TileMmaOp, factor: Attribute) -> str:
 # Memory -----------------------------------------------------------------------------
 
 
-def legal_blocks(type_: xetile.TileType, access: Access, device: Device) -> list[Block]:
-    """Return the blocks that the device can access and that divide the tile."""
-    bits = element_bits(type_.element_type)
-    messages = device.blocks_of(access, bits, shared=type_.memory_space == SHARED)
+def legal_blocks(op: Operation, device: Device) -> list[Block]:
+    """Return the blocks that an access can have on a device, and that divide its tile.
+
+    Args:
+        op: an operation that `is_block_access`.
+    """
+    type_ = xetile.tile_type(tile_of(op))
+    bits, is_shared = element_bits(type_.element_type), type_.memory_space == SHARED
+    messages = device.blocks_of(ACCESSES[type(op)], bits, shared=is_shared)
     # The rows in memory are the columns of a column-major tile.
     step = 1 if type_.order == (1, 0) else -1
     blocks = [block[::step] for block in messages.blocks()]
-    shape = type_.shape
-    return [
-        (rows, columns)
-        for rows, columns in blocks
-        if shape[0] % rows == 0 and shape[1] % columns == 0
-    ]
-
-
-def largest(blocks: Sequence[Block]) -> Block:
-    """Return the block with the most elements; the widest of several, to read rows."""
-    return max(blocks, key=lambda block: (block[0] * block[1], block[1]))
+    return [(m, n) for m, n in blocks if not (type_.shape[0] % m or type_.shape[1] % n)]
 
 
 def is_block_access(op: Operation) -> bool:
     """Whether an operation accesses a tile that may be cut: rank 2, not scattered."""
-    if type(op) not in ACCESSES:
-        return False
-    type_ = xetile.tile_type(tile_of(op))
+    return type(op) in ACCESSES and may_be_cut(xetile.tile_type(tile_of(op)))
+
+
+def may_be_cut(type_: xetile.TileType) -> bool:
+    """Whether tiles of the type have rank 2, and are not scattered."""
     return len(type_.shape) == 2 and not type_.scattered
 
 
@@ -129,11 +126,8 @@ def moved_by(op: Operation) -> Sequence[SSAValue]:
     """Return the values that an access loads or stores."""
     if isinstance(op, xetile.LoadTileOp):
         return op.results
-    return (
-        (op.value,)
-        if isinstance(op, xetile.StoreTileOp | xetile.AtomicRmwTileOp)
-        else ()
-    )
+    is_store = isinstance(op, xetile.StoreTileOp | xetile.AtomicRmwTileOp)
+    return (op.value,) if is_store else ()
 
 
 def tile_of(op: Operation) -> SSAValue:
@@ -149,27 +143,22 @@ def tile_of(op: Operation) -> SSAValue:
 
 def demands_of(op: Operation, device: Device) -> list[Demand]:
     """Return the blocks that ``op`` demands for its values."""
-    if not all(map(_is_plain, (*op.operands, *op.results))):
-        return []
+    values = (*op.operands, *op.results)
+    if any(is_vector(v.type) and not axes.is_matrix(v.type) for v in values):
+        return []  # the user has given it blocks
     if isinstance(op, xetile.TileMmaOp):
         product = product_of(op, device)
         return [] if isinstance(product, str) else _of_product(op, product)
     if not is_block_access(op):
         return []
-    type_ = xetile.tile_type(tile_of(op))
-    given = type_.inner_blocks
-    blocks = legal_blocks(type_, ACCESSES[type(op)], device)
+    given = xetile.tile_type(tile_of(op)).inner_blocks
+    blocks = legal_blocks(op, device)
     if given is not None:
         blocks = [block for block in blocks if block == given]
     if not blocks:
         return []
     rows, columns = (frozenset(extents) for extents in zip(*blocks))
     return [Demand(v, rows, columns, _weight(op, v)) for v in moved_by(op)]
-
-
-def _is_plain(value: SSAValue) -> bool:
-    """Whether this pass may choose the blocks: the user's blocks are not visible."""
-    return not is_vector(value.type) or axes.is_matrix(value.type)
 
 
 def _of_product(op: xetile.TileMmaOp, product: Product) -> list[Demand]:
@@ -222,8 +211,7 @@ def is_elementwise(op: Operation) -> bool:
     """Whether an operation is elementwise, and all its matrices have one shape."""
     if not traits.is_elementwise(op):
         return False
-    shapes = {axes.shape_of(value) for value in axes.matrices(op)}
-    return len(shapes) == 1
+    return len({axes.shape_of(value) for value in axes.matrices(op)}) == 1
 
 
 def relations(op: Operation) -> Iterator[tuple[axes.Axis, axes.Axis]]:

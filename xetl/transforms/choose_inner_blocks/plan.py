@@ -9,35 +9,21 @@ for all uses.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Sequence
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis import axes
 from xetl.devices import Block, Device
 from xetl.dialects import xetile
-from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadTileOp, StoreTileOp, TileMmaOp
 from xetl.records import record
+from xetl.transforms.choose_inner_blocks import block_constraints
 from xetl.transforms.choose_inner_blocks.block_constraints import (
-    ACCESSES,
-    CARRYING,
     Chosen,
     Demand,
     Form,
-    Product,
-    demands_of,
-    form_of,
-    is_block_access,
-    largest,
-    legal_blocks,
-    limits_of,
-    moved_by,
-    plain,
-    product_of,
-    relations,
-    tile_of,
+    may_be_cut,
 )
 from xetl.transforms.diagnostics import remark
 
@@ -47,14 +33,15 @@ AnyAccess = (
     | xetile.PrefetchTileOp
     | xetile.AtomicRmwTileOp
 )
+_MAKING = xetile.InitTileOp | xetile.UpdateTileOffsetOp
 
 
 @record()
 class Family:
     """Tiles that must have one type: a tile after each move, or carried by a loop."""
 
-    members: list[SSAValue] = field(default_factory=list[SSAValue])
-    accesses: list[AnyAccess] = field(default_factory=list[AnyAccess])
+    members: list[SSAValue]
+    accesses: list[AnyAccess]
 
     @property
     def type(self) -> xetile.TileType:
@@ -69,22 +56,12 @@ class Family:
     @property
     def is_carried(self) -> bool:
         """Whether a loop or an if carries a member."""
-        owners = [member.owner for member in self.members]
-        return not all(
-            isinstance(o, xetile.InitTileOp | xetile.UpdateTileOffsetOp) for o in owners
-        )
+        return not all(isinstance(member.owner, _MAKING) for member in self.members)
 
 
 def _is_made_here(tile: SSAValue) -> bool:
     owner = tile.block.parent_op() if isinstance(tile, BlockArgument) else tile.owner
-    return isinstance(
-        owner,
-        xetile.InitTileOp
-        | xetile.UpdateTileOffsetOp
-        | scf.ForOp
-        | scf.IfOp
-        | scf.WhileOp,
-    )
+    return isinstance(owner, _MAKING | block_constraints.CARRYING)
 
 
 @record()
@@ -98,13 +75,9 @@ class TilePlan:
         unblocked: accesses that no block fits, with the reason.
     """
 
-    of_access: dict[Operation, Block | None] = field(
-        default_factory=dict[Operation, "Block | None"]
-    )
-    of_tile: dict[SSAValue, Block | None] = field(
-        default_factory=dict[SSAValue, "Block | None"]
-    )
-    unblocked: dict[Operation, str] = field(default_factory=dict[Operation, str])
+    of_access: dict[Operation, Block | None]
+    of_tile: dict[SSAValue, Block | None]
+    unblocked: dict[Operation, str]
 
 
 def families(ops: Sequence[Operation]) -> list[Family]:
@@ -112,24 +85,17 @@ def families(ops: Sequence[Operation]) -> list[Family]:
     classes = axes.tile_classes(ops)
     found: dict[SSAValue, Family] = {}
     for op in ops:
-        for tile in _tiles_of(op):
+        for tile in (*op.operands, *op.results, *axes.arguments_of(op)):
+            type_ = tile.type
+            if not isinstance(type_, xetile.TileType) or not may_be_cut(type_):
+                continue
             root = classes.find((tile, 0))[0]
-            family = found.setdefault(root, Family())
+            family = found.setdefault(root, Family([], []))
             if tile not in family.members:
                 family.members.append(tile)
-        if isinstance(op, AnyAccess) and _may_be_cut(xetile.tile_type(op.tile)):
+        if isinstance(op, AnyAccess) and may_be_cut(xetile.tile_type(op.tile)):
             found[classes.find((op.tile, 0))[0]].accesses.append(op)
     return list(found.values())
-
-
-def _tiles_of(op: Operation) -> Iterator[SSAValue]:
-    for value in (*op.operands, *op.results, *axes.arguments_of(op)):
-        if isinstance(value.type, xetile.TileType) and _may_be_cut(value.type):
-            yield value
-
-
-def _may_be_cut(type_: xetile.TileType) -> bool:
-    return len(type_.shape) == 2 and not type_.scattered
 
 
 def _blocks_of_accesses(
@@ -141,29 +107,36 @@ def _blocks_of_accesses(
         return dict.fromkeys(family.accesses, (rows, columns))
     if not family.is_known:
         return dict.fromkeys(family.accesses)
-    legal = {op: _legal(op, family.type, device) for op in family.accesses}
-    wishes = [chosen(value) for op in family.accesses for value in moved_by(op)]
+    # An atomic allows any blocks.
+    legal = {
+        op: block_constraints.legal_blocks(op, device)
+        for op in family.accesses
+        if block_constraints.is_block_access(op)
+    }
+    own = {
+        op: [chosen(value) for value in block_constraints.moved_by(op)]
+        for op in family.accesses
+    }
+    wishes = [wish for each in own.values() for wish in each]
     if family.is_carried:
-        shared = [each for each in legal.values() if each is not None]
+        shared = [*legal.values()]
         common = [b for b in shared[0] if all(b in o for o in shared)] if shared else []
         return dict.fromkeys(family.accesses, _pick(common, wishes))
-    found: dict[Operation, Block | None] = {}
-    for op in family.accesses:
-        own = [chosen(value) for value in moved_by(op)]
-        blocks = legal[op]
-        found[op] = own[0] if blocks is None else _pick(blocks, own or wishes)
-    return found
-
-
-def _legal(op: AnyAccess, type_: xetile.TileType, device: Device) -> list[Block] | None:
-    """Return the legal blocks. Return None for an atomic, which allows any blocks."""
-    access = ACCESSES.get(type(op))
-    return None if access is None else legal_blocks(type_, access, device)
+    return {
+        op: _pick(legal[op], wish or wishes) if op in legal else wish[0]
+        for op, wish in own.items()
+    }
 
 
 def _pick(legal: Sequence[Block], wishes: Sequence[Block | None]) -> Block | None:
+    """Return the first wish that is legal, else the largest block, the widest of some.
+
+    Wide blocks read whole rows.
+    """
     granted = [wish for wish in wishes if wish in legal]
-    return granted[0] if granted else largest(legal) if legal else None
+    if granted or not legal:
+        return granted[0] if granted else None
+    return max(legal, key=lambda block: (block[0] * block[1], block[1]))
 
 
 def _reason(family: Family, device: Device) -> str:
@@ -178,26 +151,24 @@ def types_to_unblock(ops: Iterable[Operation], device: Device) -> set[xetile.Til
     """Return the tile types whose given blocks the device cannot move; report them."""
     found: set[xetile.TileType] = set()
     for op in ops:
-        if not is_block_access(op):
-            continue
-        type_ = xetile.tile_type(tile_of(op))
-        if not given_is_legal(type_, op, device):
-            remark(op, "blocks", _told(type_, op, device))
-            found.add(type_)
+        if block_constraints.is_block_access(op) and not given_is_legal(op, device):
+            remark(op, "blocks", _told(op, device))
+            found.add(xetile.tile_type(block_constraints.tile_of(op)))
     return found
 
 
-def given_is_legal(type_: xetile.TileType, op: Operation, device: Device) -> bool:
+def given_is_legal(op: Operation, device: Device) -> bool:
     """Whether no blocks are given, or this access can use the given ones."""
-    given = type_.inner_blocks
-    return given is None or given in legal_blocks(type_, ACCESSES[type(op)], device)
+    given = xetile.tile_type(block_constraints.tile_of(op)).inner_blocks
+    return given is None or given in block_constraints.legal_blocks(op, device)
 
 
-def _told(type_: xetile.TileType, op: Operation, device: Device) -> str:
+def _told(op: Operation, device: Device) -> str:
     name = op.name.removeprefix("xetile.")
+    type_ = xetile.tile_type(block_constraints.tile_of(op))
     rows, columns = type_.inner_blocks or (0, 0)
     blocks = f"({rows}, {columns}) of {type_.element_type}"
-    legal = legal_blocks(type_, ACCESSES[type(op)], device)
+    legal = block_constraints.legal_blocks(op, device)
     return f"`{name}`: {device.name} has no blocks {blocks}; {_advice(legal)}"
 
 
@@ -227,8 +198,6 @@ class Plan:
 
     Attributes:
         chosen: returns the blocks that a value has for its readers.
-        forms: the blocks in which each operation works.
-        tiles: the blocks in which memory is accessed.
         unblocked: operations that should work in blocks and cannot, with the reason.
     """
 
@@ -247,7 +216,7 @@ class Plan:
             for value, block in zip(op.results, self.forms[op].results)
         ]
         for op in (self.function, *self.ops):
-            carried = isinstance(op, CARRYING)
+            carried = isinstance(op, block_constraints.CARRYING)
             for value in axes.arguments_of(op):
                 matrix = carried and axes.is_matrix(value.type)
                 found.append(Definition(value, self.chosen(value) if matrix else None))
@@ -259,26 +228,25 @@ def make_plan(function: Operation, device: Device) -> Plan:
     ops = [op for region in function.regions for op in region.walk()]
     classes = axes.Classes()
     for op in ops:
-        for first, second in relations(op):
+        for first, second in block_constraints.relations(op):
             classes.join(first, second)
-    demands = [demand for op in ops for demand in demands_of(op, device)]
-    limits = [limit for op in ops for limit in limits_of(op)]
-    chosen = Choice(classes, demands, limits).block_of
-    tiles = TilePlan()
+    demands = [
+        demand for op in ops for demand in block_constraints.demands_of(op, device)
+    ]
+    limits = [limit for op in ops for limit in block_constraints.limits_of(op)]
+    chosen = choose_blocks(classes, demands, limits)
+    tiles = TilePlan({}, {}, {})
     for family in families(ops):
         blocks = _blocks_of_accesses(family, chosen, device)
         tiles.of_access |= blocks
         first = next((b for b in blocks.values() if b is not None), None)
         tiles.of_tile |= dict.fromkeys(family.members, first)
         for access in family.accesses:
-            if not is_block_access(access):
-                continue
-            if blocks[access] is None or not given_is_legal(
-                family.type, access, device
-            ):
+            is_legal = blocks[access] is not None and given_is_legal(access, device)
+            if block_constraints.is_block_access(access) and not is_legal:
                 tiles.unblocked[access] = _reason(family, device)
     products = {
-        op: product_of(op, device)
+        op: block_constraints.product_of(op, device)
         for op in ops
         if isinstance(op, TileMmaOp) and axes.is_matrix(op.a.type)
     }
@@ -291,12 +259,12 @@ def _form(
     op: Operation,
     chosen: Chosen,
     tiles: TilePlan,
-    products: dict[TileMmaOp, Product | str],
+    products: dict[TileMmaOp, block_constraints.Product | str],
 ) -> Form:
     if isinstance(op, TileMmaOp):
         product = products.get(op)
-        if not isinstance(product, Product):
-            return plain(op)
+        if not isinstance(product, block_constraints.Product):
+            return block_constraints.plain(op)
         operands = (product.a, product.b, product.c)[: len(op.operands)]
         return Form(operands, (product.c,))
     block = tiles.of_access.get(op)
@@ -306,51 +274,47 @@ def _form(
         return Form((block, None), ())
     if isinstance(op, AtomicRmwTileOp):
         return Form((block, None, block)[: len(op.operands)], (block,))
-    return form_of(op, chosen)
+    return block_constraints.form_of(op, chosen)
 
 
-class Choice:
-    """The block size of each class of axes.
+def choose_blocks(
+    classes: axes.Classes,
+    demands: Iterable[Demand],
+    limits: Iterable[tuple[axes.Axis, int]],
+) -> Chosen:
+    """Choose the block size of each class of axes; return the blocks by matrix.
 
     A class takes the size with the greatest weight of demands, the largest of several.
     If a demand is not met, its operation packs the value.
 
     Args:
-        classes: classes of axes that have the same block size.
         limits: pairs of an axis and a number that its block size must divide.
     """
+    votes: dict[axes.Axis, Counter[int]] = {}
+    for demand in demands:
+        for dim, extents in enumerate((demand.rows, demand.columns)):
+            counter = votes.setdefault(classes.find((demand.value, dim)), Counter())
+            for extent in extents:
+                counter[extent] += demand.weight
+    for axis, number in limits:
+        counter = votes.get(classes.find(axis), Counter[int]())
+        for extent in [each for each in counter if number % each]:
+            del counter[extent]
+    extents_of = {
+        axis: max(votes[axis], key=lambda n: (votes[axis][n], n))
+        for axis in votes
+        if votes[axis]
+    }
 
-    def __init__(
-        self,
-        classes: axes.Classes,
-        demands: Iterable[Demand],
-        limits: Iterable[tuple[axes.Axis, int]] = (),
-    ) -> None:
-        self._classes = classes
-        votes: dict[axes.Axis, Counter[int]] = {}
-        for demand in demands:
-            for dim, extents in enumerate((demand.rows, demand.columns)):
-                counter = votes.setdefault(classes.find((demand.value, dim)), Counter())
-                for extent in extents:
-                    counter[extent] += demand.weight
-        for axis, number in limits:
-            counter = votes.get(classes.find(axis), Counter[int]())
-            for extent in [each for each in counter if number % each]:
-                del counter[extent]
-        self._extents = {
-            axis: max(votes[axis], key=lambda n: (votes[axis][n], n))
-            for axis in votes
-            if votes[axis]
-        }
+    def extent_of(value: SSAValue, dim: int) -> int | None:
+        if axes.shape_of(value)[dim] == 1:
+            return 1
+        return extents_of.get(classes.find((value, dim)))
 
-    def block_of(self, value: SSAValue) -> Block | None:
-        """Return the blocks of a matrix. Return None if no operation demands any."""
-        rows, columns = (self._extent(value, dim) for dim in (0, 1))
+    def block_of(value: SSAValue) -> Block | None:
+        rows, columns = extent_of(value, 0), extent_of(value, 1)
         if rows is None or columns is None or max(axes.shape_of(value)) == 1:
             return None
         return rows, columns
 
-    def _extent(self, value: SSAValue, dim: int) -> int | None:
-        if axes.shape_of(value)[dim] == 1:
-            return 1
-        return self._extents.get(self._classes.find((value, dim)))
+    return block_of

@@ -32,7 +32,6 @@ class Subgroups(Builder):
     """A builder for the rewriting of one kernel, which knows the kernel's subgroups.
 
     Args:
-        head: the first block of the kernel.
         slm_limit: how many bytes of shared memory exchanges may use at a time.
     """
 
@@ -82,7 +81,6 @@ class Subgroups(Builder):
         """Return where sub-tile number ``part`` of this subgroup begins, in elements.
 
         Args:
-            shape: the shape of the tile of the workgroup.
             part: counted as in `distribution.origins`, dimension 0 outermost.
 
         Returns:

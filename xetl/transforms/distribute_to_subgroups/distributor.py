@@ -175,7 +175,6 @@ class Distributor:
         """Record the parts that replace a distributed value of the workgroup.
 
         Args:
-            parts: the parts that this subgroup owns, in order.
             layout: the layout of the parts; None: that of ``value``.
         """
         own = self.layout(value)

@@ -131,10 +131,7 @@ def convert_layout(
     Args:
         team: the kernel's subgroups. All of them must reach its insertion point.
         parts: the parts of this subgroup in the layout ``source``, in order.
-        shape: rows and columns of the whole value.
         element: the element type, any that a vector can have.
-        source: a legal layout for ``shape``.
-        target: another legal layout, for the same number of subgroups.
 
     Returns:
         The parts of this subgroup in the layout ``target``, in order. No bit changes.
@@ -222,7 +219,6 @@ def reduce_across(
     Args:
         kind: the kind of `tile_reduce`.
         dims: the reduced dimensions, which keep size 1.
-        target: the layout of the result.
 
     Returns:
         The parts of the result that this subgroup owns, in order.

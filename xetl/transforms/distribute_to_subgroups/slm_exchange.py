@@ -92,11 +92,8 @@ def cuts_for(
 ) -> tuple[ChunkPlan, ...]:
     """Return cuts of a tile into chunks, as large as the memory allows.
 
-    Args:
-        shape: the shape of the tile, two dimensions.
-        left: the shape of the sub-tiles that are stored.
-        right: the shape of the sub-tiles that are loaded.
-        most: the number of elements that the memory has room for.
+    ``left`` sub-tiles are stored and ``right`` ones loaded; the memory has room for
+    ``most`` elements.
     """
     for cuts in _candidates(shape, left, right):
         if prod(cut.room(extent) for cut, extent in zip(cuts, shape)) <= most:
@@ -150,7 +147,6 @@ class ChunkedExchange:
     """See the module docstring.
 
     Args:
-        team: the kernel's subgroups; operations are added at its insertion point.
         cuts: the plan of each dimension.
     """
 

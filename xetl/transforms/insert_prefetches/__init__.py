@@ -155,8 +155,7 @@ def shares_of(
     attention with heads of 128 takes 609 instructions a step, without it 573; a GEMM
     takes 49 and 53.
     """
-    layouts = [tile_map(tile) for tile in tiles]
-    counts = [1 if layout is None else layout.subgroups for layout in layouts]
+    counts = [_subgroups(tile) for tile in tiles]
     may_alternate &= len(tiles) == 2 and counts[0] == counts[-1]
     may_alternate &= all(bits_of(tile) >= _LEAST_BITS for tile in tiles)
     if may_alternate and counts[0] % 2 == 0:
@@ -246,7 +245,7 @@ class _Kernel:
         if not loads:
             return
         types = [xetile.tile_type(each.op.tile) for each in loads]
-        subgroups = max(map(_subgroups, loads))
+        subgroups = max(_subgroups(each.op.tile) for each in loads)
         if self._given is not None:
             distance = Distance(self._given, "XETL_PREFETCH says so")
         else:
@@ -314,8 +313,8 @@ def _behind(
     return found
 
 
-def _subgroups(load: _Load) -> int:
-    layout = tile_map(load.op.tile)
+def _subgroups(tile: SSAValue) -> int:
+    layout = tile_map(tile)
     return 1 if layout is None else layout.subgroups
 
 

@@ -147,7 +147,6 @@ class _CopyBuilder(Builder):
 
     Args:
         counter: the value that replaces the counter of the loop.
-        loop: the loop from whose body operations are copied.
     """
 
     def __init__(self, point: InsertPoint, counter: SSAValue, loop: scf.ForOp) -> None:

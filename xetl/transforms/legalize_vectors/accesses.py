@@ -119,8 +119,6 @@ class Window:
 
     Attributes:
         memory: a memref without dimensions, which ``offset`` counts from.
-        offset: the offset of the first element, in elements.
-        strides: the stride of each dimension of the vector.
         mask: a matrix, true for the elements to access; None: all.
     """
 

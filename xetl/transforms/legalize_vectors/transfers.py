@@ -32,8 +32,6 @@ class Layout:
     Attributes:
         memory: a memref without dimensions, which ``offset`` counts from.
         offset: the offset of the first element, in elements.
-        sizes: the size of each dimension.
-        strides: the strides, in elements.
     """
 
     memory: SSAValue

@@ -112,8 +112,6 @@ class Offset:
     """``symbol + constant``, in elements; or this minus some steps of a loop.
 
     Attributes:
-        symbol: a value; None: there is only a constant.
-        constant: the number added to it.
         step: if not 0, one or more of these steps are subtracted.
     """
 
@@ -126,10 +124,7 @@ class Offset:
 class Residue:
     """A number that differs from ``symbol + constant`` by a multiple of ``modulus``.
 
-    Attributes:
-        symbol: a value; None: there is only a constant.
-        constant: the number added to it.
-        modulus: 0: the number equals the sum.
+    If that is 0, it equals the sum; without a symbol there is only the constant.
     """
 
     symbol: SSAValue | None

@@ -108,7 +108,7 @@ class _Search:
         waiting = Worklist([start])
         for node in waiting:
             for edge in node.edges:
-                other = edge.operand if edge.anchor is node else edge.anchor
+                other = edge.other(node)
                 if other not in self._turned:
                     self._turned[other] = self._turned[node] != edge.turns
                     waiting += [other]
@@ -119,10 +119,9 @@ class _Search:
         """Label the nodes whose map the user gave, and return them."""
         seeds = [node for node in self._nodes if node.given is not None]
         for node in seeds:
-            assert node.given is not None
-            self._label(
-                node, counted(node.given.layout, self._turned[node]), node.given
-            )
+            given = node.given
+            assert given is not None
+            self._label(node, counted(given.layout, self._turned[node]), given)
         return seeds
 
     def _label(self, node: Node, layout: Layout, origin: Given | None) -> None:
@@ -154,7 +153,7 @@ class _Search:
             self._push(heap, node)
         while heap:
             _, _, node, edge = heapq.heappop(heap)
-            other = edge.operand if edge.anchor is node else edge.anchor
+            other = edge.other(node)
             if other.label is not None:
                 continue
             layout = _across(node, edge)
@@ -267,16 +266,9 @@ class _Search:
         self._flood([node])
 
     def _cheapest_value_map(self, node: Node, subgroups: int | None) -> Layout:
-        together = self._together(node)
-        return choose.choose_value_map(
-            node.shape,
-            node.bits,
-            subgroups,
-            self._device,
-            together,
-            node.lines,
-            self._live.most,
-        )
+        known = node.shape, node.bits, subgroups, self._device
+        together, live = self._together(node), self._live.most
+        return choose.choose_value_map(*known, together, node.lines, live)
 
     def _together(self, start: Node) -> set[int]:
         """Return dimensions along which it, or a value computed from it, is reduced."""
@@ -316,7 +308,7 @@ class _Search:
             self._label(node, self._whole(node.shape), None)
         waiting = Worklist(found)
         for node in waiting:
-            for other in _neighbours(node):
+            for other in (e.other(node) for e in node.edges if e.is_one_to_one):
                 if other.label is None and other.bytes <= SMALL:
                     self._label(other, self._whole(other.shape), None)
                     waiting += [other]
@@ -333,13 +325,6 @@ def _given_of(node: Node) -> Layout | None:
 def _work(product: tuple[TileMmaOp, float]) -> float:
     op, runs = product
     return runs * prod(vector_type(op.a).get_shape()) * vector_type(op.b).get_shape()[1]
-
-
-def _neighbours(node: Node) -> Iterator[Node]:
-    """Yield the nodes whose map is the same, or the transposed one."""
-    for edge in node.edges:
-        if edge.is_one_to_one:
-            yield edge.operand if edge.anchor is node else edge.anchor
 
 
 def _across(node: Node, edge: Edge) -> Layout | None:

@@ -65,9 +65,7 @@ class Product:
     """A product that needs a map.
 
     Attributes:
-        shape: the shape of C.
         depth: columns of A.
-        bits: bits of an element of A and B.
         together: dimensions of C along which a later operation needs all elements.
         left: the map that A has already, or None.
         right: the map that B has already, or None.
@@ -136,7 +134,6 @@ def choose_value_map(
     """Return the cheapest map of a value that is read, written, reduced and scanned.
 
     Args:
-        subgroups: the number of subgroups; None: choose it.
         together: dimensions along which the value is reduced.
         lines: dimensions along which a subgroup must have all elements, in one part.
         live: bytes of the values that are live at once, in all subgroups.
@@ -290,12 +287,8 @@ def product_cycles(
 ) -> float:
     """Return the least cycles of ``C(rows, columns) += A(rows, depth) @ B``.
 
-    Args:
-        rows: rows of C, in one subgroup.
-        columns: columns of C and of B(depth, columns).
-        depth: columns of A.
-        bits: bits of an element of A and B, in memory.
-        on_matrix_unit: whether the matrix unit computes it; otherwise lanes do.
+    Elements of A and B have ``bits`` bits in memory. Lanes compute what is not
+    ``on_matrix_unit``.
     """
     unit = device.matrix
     sums = round_up(rows, unit.rows[-1]) * round_up(columns, unit.columns)

@@ -12,7 +12,8 @@ from dataclasses import field
 from math import prod
 from typing import Any
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.disjoint_set import DisjointSet
 
 from xetl.analysis.axes import defined_by, lines_of
 from xetl.dialects import xetile
@@ -80,6 +81,10 @@ class Edge:
     operand: Node
     cost: float
 
+    def other(self, node: Node) -> Node:
+        """Return the end of the edge that is not ``node``."""
+        return self.operand if self.anchor is node else self.anchor
+
     @property
     def turns(self) -> bool:
         """Whether the rows of one node are the columns of the other."""
@@ -98,7 +103,6 @@ class Graph:
         products: all tile_mma operations, and how often each runs.
         whole: operations that every subgroup does on whole values.
         frees: values that are made again for each use.
-        tiles: all SSA values that are tiles.
     """
 
     def __init__(self, kernel: Operation) -> None:
@@ -106,15 +110,13 @@ class Graph:
         self.whole: list[Operation] = []
         self.frees: list[SSAValue] = []
         self.tiles: list[SSAValue] = []
-        self._parents: dict[SSAValue, SSAValue] = {}
+        self._same = DisjointSet[SSAValue]()
         self._runs: dict[SSAValue, float] = {}
         self._relations: list[rules.Relation] = []
         self._special: list[Any] = []
         self._ties: list[tuple[SSAValue, SSAValue]] = []
         self._given: list[tuple[SSAValue, Layout, Operation]] = []
-        for region in kernel.regions:
-            for block in region.blocks:
-                self._visit_block(block, 1.0)
+        self._visit_inside(kernel, 1.0)
         self._merge_ties()
         self.nodes = self._make_nodes()
         self._set_given()
@@ -123,11 +125,11 @@ class Graph:
 
     def node(self, value: SSAValue) -> Node:
         """Return the node of a value that `is_mapped` and not `is_free`."""
-        return self.nodes[self._root(value)]
+        return self.nodes[self._same.find(value)]
 
     def has(self, value: SSAValue) -> bool:
         """Whether the value has a node."""
-        return value in self._parents
+        return value in self._runs
 
     def bytes_of(self, value: SSAValue) -> int:
         """Return the bytes of a value that has a node, and is no tile; else 0."""
@@ -136,9 +138,11 @@ class Graph:
 
     # Reading the kernel ---------------------------------------------------------------
 
-    def _visit_block(self, block: Block, runs: float) -> None:
-        for op in block.ops:
-            self._visit(op, runs)
+    def _visit_inside(self, op: Operation, runs: float) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    self._visit(inner, runs)
 
     def _visit(self, op: Operation, runs: float) -> None:
         for value in defined_by(op):
@@ -156,10 +160,8 @@ class Graph:
         else:
             self._ties += rules.ties(op)
             self._relations += rules.relations(op)
-        inside = runs * TRIPS if isinstance(op, scf.ForOp | scf.WhileOp) else runs
-        for region in op.regions:
-            for block in region.blocks:
-                self._visit_block(block, inside)
+        is_loop = isinstance(op, scf.ForOp | scf.WhileOp)
+        self._visit_inside(op, runs * TRIPS if is_loop else runs)
 
     def _define(self, value: SSAValue, runs: float) -> None:
         if not rules.is_mapped(value):
@@ -167,19 +169,12 @@ class Graph:
         if rules.is_free(value):
             self.frees.append(value)
             return
-        self._parents[value] = value
+        self._same.add(value)
         self._runs[value] = runs
         if isinstance(value.type, xetile.TileType):
             self.tiles.append(value)
 
     # Building -------------------------------------------------------------------------
-
-    def _root(self, value: SSAValue) -> SSAValue:
-        parents = self._parents
-        while parents[value] is not value:
-            parents[value] = parents[parents[value]]
-            value = parents[value]
-        return value
 
     def _merge_ties(self) -> None:
         pairs = list(self._ties)
@@ -190,13 +185,12 @@ class Graph:
                 pairs.append((each.operand, each.anchor))
         for one, other in pairs:
             if self.has(one) and self.has(other):
-                self._parents[self._root(one)] = self._root(other)
+                self._same.union(one, other)
 
     def _make_nodes(self) -> dict[SSAValue, Node]:
         nodes: dict[SSAValue, Node] = {}
-        for value in self._parents:
-            root = self._root(value)
-            cost = self._runs[value] * _bytes(value)
+        for value, runs in self._runs.items():
+            root, cost = self._same.find(value), runs * _bytes(value)
             if root in nodes:
                 nodes[root].weight = max(nodes[root].weight, cost)
             else:
@@ -205,7 +199,7 @@ class Graph:
         for op in self.whole:
             for operand in op.operands:
                 if self.has(operand):
-                    nodes[self._root(operand)].feeds_whole = True
+                    nodes[self._same.find(operand)].feeds_whole = True
         return nodes
 
     def _set_given(self) -> None:

@@ -296,7 +296,8 @@ def maps_agree(op: Operation) -> str | None:
     values = [value for value in defined_by(op) if is_mapped(value)]
     if not values and not any(map(is_matrix, op.operands)):
         return None
-    if _is_for_subgroups(op):
+    levels = (each.attributes.get(LEVEL) for each in around(op, Operation))
+    if next(filter(None, levels), None) == StringAttr(SUBGROUP):
         return None
     for value in values:
         found = _map(value)
@@ -314,11 +315,6 @@ def maps_agree(op: Operation) -> str | None:
         if relation.is_strict and not same_owners(shape, found, wanted):
             return f"operand {relation.index} of `{op.name}` has {found}, not {wanted}"
     return None
-
-
-def _is_for_subgroups(op: Operation) -> bool:
-    levels = (each.attributes.get(LEVEL) for each in around(op, Operation))
-    return next(filter(None, levels), None) == StringAttr(SUBGROUP)
 
 
 def _map(value: SSAValue) -> Layout | None:

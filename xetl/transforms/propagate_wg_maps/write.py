@@ -34,7 +34,6 @@ class Writer:
     """The state of the rewriting of one kernel.
 
     Args:
-        graph: the graph of the kernel; every node has a label.
         team: any layout of the kernel, which gives the number of subgroups.
     """
 
@@ -167,7 +166,10 @@ class Writer:
         """Return the value for the first wanted map, a copy for each later map."""
         found = self._changed.get((value, wanted))
         if found is None:
-            found = _again(value) if value in self._used else value
+            found = value
+            if value in self._used:
+                assert isinstance(value.owner, Operation)
+                found = _behind(value, value.owner.clone())
             self._used.add(value)
             map_attributes.set_map(found, wanted)
             self._changed[value, wanted] = found
@@ -232,12 +234,6 @@ def _written(node: Node) -> Layout:
     )
 
 
-def _again(value: SSAValue) -> SSAValue:
-    """Return a copy of a free value, made by an operation of its own."""
-    assert isinstance(value.owner, Operation)
-    return _behind(value, value.owner.clone())
-
-
 def _behind(value: SSAValue, new: Operation, user: Operation | None = None) -> SSAValue:
     """Insert an operation after the definition of ``value``; return its result."""
     place = value.owner if user is None else user
@@ -290,9 +286,6 @@ def _described(value: SSAValue) -> str:
 def _shown(layout: Layout) -> str:
     """Return a map as the user writes it; with ``order`` unless it is row-major."""
     text = f"{list(layout.sg_layout)}, {list(layout.sg_data)}"
-    is_row_major = layout.order == row_major(layout.rank)
-    return (
-        f"wg_map({text})"
-        if is_row_major
-        else f"wg_map({text}, order={[*layout.order]})"
-    )
+    if layout.order != row_major(layout.rank):
+        text += f", order={[*layout.order]}"
+    return f"wg_map({text})"
