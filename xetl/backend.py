@@ -145,11 +145,7 @@ class Event(Protocol):
         ...
 
     def wait(self) -> None:
-        """Return when the kernel has run.
-
-        Raises:
-            LaunchError: the kernel failed.
-        """
+        """Return when the kernel has run; a LaunchError if it failed."""
 
 
 class Place(Protocol):
@@ -470,11 +466,7 @@ def _by_convention(name: str) -> BackendBase | None:
 
 @cache
 def find_backend(name: str) -> BackendBase:
-    """Import the backend called ``name``, and no other.
-
-    Raises:
-        LaunchError: no installed package offers it.
-    """
+    """Import the backend called ``name``; raise a LaunchError if there is none."""
     found = _by_convention(name)
     if found is not None:
         return found

@@ -62,10 +62,7 @@ class Prepacked:
         return array.dtype
 
     def over(self, array: object) -> Prepacked:
-        """Return a prepacked view of the whole array, such as its transpose.
-
-        It shares the packed copies.
-        """
+        """Return a view, such as the transpose, with the same packed copies."""
         view = Prepacked(array)
         view.kept, view.lock = self.kept, self.lock
         return view

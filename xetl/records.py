@@ -76,11 +76,7 @@ def _filled(
     given: dict[str, object],
     named: dict[str, object],
 ) -> dict[str, object]:
-    """Return a value for each field: the one that was passed, or else the default.
-
-    Raises:
-        TypeError: a field has no value or two, or a name is no field.
-    """
+    """Return a value for each field: passed or default; else a TypeError."""
     known = {each.name for each in listed if each.init}
     wrong = sorted(named.keys() - (known - given.keys()))
     values: dict[str, object] = {}

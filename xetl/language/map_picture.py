@@ -149,11 +149,7 @@ def show_layout(
     path: str | Path | None,
     who: str = "subgroup",
 ) -> None:
-    """Print a layout as a table, or write its picture.
-
-    Raises:
-        TileMapError: ``path`` does not end in ``.svg``.
-    """
+    """Print a table of a layout, or write an SVG; a TileMapError for other files."""
     if path is None:
         print(table(shape, layout, who))  # noqa: T201 - asked for
         return

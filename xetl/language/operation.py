@@ -76,10 +76,7 @@ def operation_name(value: object) -> str | None:
 
 
 class Function(Generic[P, R]):
-    """A helper marked ``@xetile.function``: inlined where a kernel calls it.
-
-    ``fn`` is the Python function.
-    """
+    """A helper marked ``@xetile.function``, ``fn``: inlined where a kernel calls it."""
 
     def __init__(self, fn: Callable[P, R]) -> None:
         self.fn = fn

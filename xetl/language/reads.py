@@ -94,11 +94,7 @@ class Reads:
     # Asking ----------------------------------------------------------------------
 
     def name(self, function: Callable[..., Any], name: str) -> Any:
-        """Return the value of a global or closure name of a function.
-
-        Raises:
-            KeyError: there is no such name.
-        """
+        """Return the value of a global or closure name; a KeyError if there is none."""
         return self._ask(self._number(function), "name", name)
 
     def attribute(self, owner: Any, name: str) -> Any:

@@ -88,10 +88,7 @@ class TupleParam:
 
 @record(frozen=True)
 class Signature:
-    """All parameters of a kernel, in order.
-
-    The items of a parameter in ``tuples`` are in ``params``, at its position.
-    """
+    """All parameters, in order; items of those in ``tuples`` are at their position."""
 
     params: tuple[Param, ...]
     tuples: tuple[TupleParam, ...] = ()

@@ -71,11 +71,7 @@ _msync.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 def device_of(obj: Any) -> tuple[int, int]:
-    """Return the type and the index of the device of an array.
-
-    Raises:
-        WrongDlpackError: the object does not tell its device.
-    """
+    """Return type and index of the device of an array; a WrongDlpackError if untold."""
     try:
         kind, index = obj.__dlpack_device__()
         return int(kind), int(index)

@@ -98,11 +98,7 @@ class Binder:
 
 
 def fixed(spec: object) -> Grid:
-    """Convert a grid that is no function to three sizes.
-
-    Raises:
-        LaunchError: it is no grid, or a size is not positive or too large.
-    """
+    """Convert a grid that is no function to three sizes, or raise a LaunchError."""
     if type(spec) is int and 0 < spec <= _LARGEST:
         return (spec, 1, 1)
     if type(spec) is tuple:  # the usual case, which must be fast

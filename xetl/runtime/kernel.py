@@ -227,11 +227,7 @@ class Kernel(LaunchedKernel):
     def grid_of(
         self, function: Callable[[Any], object], args: Args, keywords: Keywords
     ) -> Grid:
-        """Return the grid that a function computes from these arguments.
-
-        Raises:
-            Exception: whatever the function raises.
-        """
+        """Return the grid that a function computes; it may raise anything."""
         rest = keywords
         if keywords:
             rest = {n: v for n, v in keywords.items() if n not in OPTIONS}

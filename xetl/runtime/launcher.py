@@ -233,10 +233,7 @@ class LaunchedKernel:
     def launch_anew(
         self, grid: Grid, args: Args, keywords: Keywords
     ) -> tuple[Event | None, Shortcut | None]:
-        """Run the kernel; return the event and a shortcut for calls like this one.
-
-        Both may be None.
-        """
+        """Run the kernel; return its event, or None, and a shortcut for such calls."""
         state = launch_state()
         prepared = self.prepare(args, keywords)
         wanted, place, (loaded, _, _) = prepared
@@ -285,11 +282,7 @@ class LaunchedKernel:
         keywords: Keywords,
         missing: LaunchError,
     ) -> Grid:
-        """Return the grid of a call, or else the declared one.
-
-        Raises:
-            LaunchError: ``missing``, if there is neither.
-        """
+        """Return the grid of a call, else the declared one; raise ``missing``."""
         spec = self.grid if grid is None else grid
         if spec is None:
             raise missing
@@ -395,11 +388,7 @@ may_be_native(Launcher)
 
 
 def _checks_of(check: object) -> frozenset[str]:
-    """Return the checks in a text such as ``"oob,race"``; an empty text has none.
-
-    Raises:
-        LaunchError: there is no check of a name.
-    """
+    """Return the checks in a text such as ``"oob,race"``; a LaunchError if unknown."""
     if not isinstance(check, str):
         problem = f"`check=` is {a_kind(check)}, but must be a text"
         help_ = f'write check="{ALL_CHECKS}", some of these, or ""'

@@ -22,11 +22,7 @@ class Library(Mapping[str, TextKernel]):
     """The kernels of a text by name; ``str()`` is the text in canonical form."""
 
     def __init__(self, text: str) -> None:
-        """Parse and verify ``text``.
-
-        Raises:
-            IRError: the text is wrong.
-        """
+        """Parse and verify ``text``; an IRError if it is wrong."""
         self._module = read_module(text, _dialects(text))
         functions = functions_of(self._module)
         if _OF_DEVICES.search(text):

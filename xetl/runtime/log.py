@@ -133,11 +133,7 @@ def _scalar(number: Any, name: str, unsigned: bool) -> Any:
 
 
 def show(records: Sequence[Record]) -> None:
-    """Print the records up to the first error.
-
-    Raises:
-        LaunchError: a record is an error: the first one in the order of programs.
-    """
+    """Print the records up to the first error, which is raised as a LaunchError."""
     for each in records:
         if each.entry["error"] is not None:
             code = each.entry["error"]

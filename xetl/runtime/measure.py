@@ -246,11 +246,7 @@ def _check_quantiles(quantiles: Any, one: bool) -> None:
 
 
 def _functions(fn: object) -> dict[str, Call]:
-    """Return the functions to time, by name.
-
-    Raises:
-        LaunchError: ``fn`` is no function, and no list or dict of functions.
-    """
+    """Return the functions to time, by name; a LaunchError if ``fn`` has none."""
     found: dict[str, Any] = {}
     if callable(fn):
         return {_name(fn, 0): fn}

@@ -51,11 +51,7 @@ Description = Described | None | tuple[Any, ...]
 
 
 def parse(text: str) -> list[Description]:
-    """Return the arguments that a text describes.
-
-    Raises:
-        LaunchError: the text cannot be read.
-    """
+    """Return the arguments that a text describes; a LaunchError if it is wrong."""
     stack: list[list[Description]] = [[]]
     position = 0
     stripped = text.rstrip()

@@ -150,11 +150,7 @@ def _run_flat(
 
 
 def places_of(names: Sequence[str], parameters: Parameters) -> list[tuple[int, str]]:
-    """Return index and name of the arguments with these names that are no leaves.
-
-    Args:
-        names: such as ``Y``, or ``rest[1]`` for an item of ``*rest``.
-    """
+    """Return index and name of arguments that are no leaves: ``Y``, or ``rest[1]``."""
     known = {each.name: i for i, each in enumerate(parameters.each) if not each.is_rest}
     for each in parameters.each:
         if each.is_rest:

@@ -98,11 +98,7 @@ def tensor_memory(torch: Any, tensor: Any) -> DeviceMemory | None:
 
 
 def settle(view: ArrayView, name: str) -> None:
-    """Wait until the host may read and write an array in device memory.
-
-    Raises:
-        LaunchError: the host cannot reach the memory.
-    """
+    """Wait until the host may use an array; a LaunchError if it cannot reach it."""
     memory = view.memory
     if memory is None:
         return

@@ -33,11 +33,7 @@ INTERRUPTED = "interrupted: nothing was written; start it again"
 
 
 class Commands(click.Group):
-    """A group whose commands are the files of a folder.
-
-    Attributes:
-        is_interrupted: whether the user stopped a command.
-    """
+    """A group whose commands are the files of a folder; the user may interrupt one."""
 
     is_interrupted = False
 

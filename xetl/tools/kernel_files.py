@@ -55,11 +55,7 @@ def find_kernel(
 
 
 def find_file(place: str) -> Path:
-    """Return the file of ``FILE:KERNEL``; of a module, the file it was imported from.
-
-    Raises:
-        BadParameter: there is no such file.
-    """
+    """Return the file of ``FILE:KERNEL`` or of a module; a BadParameter if none is."""
     file = place.rpartition(":")[0] if ":" in place else place
     if Path(file).is_file():
         return Path(file).resolve()

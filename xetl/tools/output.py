@@ -28,11 +28,7 @@ def show(data: Any, lines: Iterable[str], as_json: bool) -> None:
 
 
 def write_files(contents: Mapping[Path, bytes | str]) -> None:
-    """Write the files of a command, all or none.
-
-    Raises:
-        ClickException: a folder does not exist or is not writable; no file changed.
-    """
+    """Write the files of a command, all or none; a BadParameter if that fails."""
     try:
         replace_files(contents)
     except OSError as error:

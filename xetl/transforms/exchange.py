@@ -68,11 +68,7 @@ class Exchange:
         return found
 
     def gather(self, build: Builder, place: tuple[SSAValue, SSAValue]) -> SSAValue:
-        """Gather elements; insert a barrier.
-
-        Args:
-            place: a column with the indices of rows, and a row with those of columns.
-        """
+        """Gather at a column of row numbers and a row of columns; add a barrier."""
         row, column = place
         shape = shape_of(row.type)[0], shape_of(column.type)[1]
         pitch = build.constant(self.shape[1], vector_type(row))

@@ -32,11 +32,7 @@ from xetl.transforms.exchange import Exchange, spread
 
 @dataclass(frozen=True)
 class ExpandScansPass(Pass):
-    """See the module docstring.
-
-    Attributes:
-        elementwise: whether to expand scans whose function is elementwise, too.
-    """
+    """See the module docstring; ``elementwise``: whether to expand all scans."""
 
     elementwise: bool = True
 

@@ -235,11 +235,7 @@ class ExpandSmallFloatsPass(Pass):
     device: str = ""
 
     def rewrite(self, op: builtin.ModuleOp) -> None:
-        """Rewrite ``op`` in place.
-
-        Raises:
-            IRError: an atomic updates such elements.
-        """
+        """Rewrite ``op`` in place; an IRError if an atomic updates such elements."""
         values = (value for each in op.walk() for value in defined_by(each))
         if not any(is_small(value.type) for value in values):
             return

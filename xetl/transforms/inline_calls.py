@@ -51,11 +51,7 @@ def _callees(function: Function) -> set[str]:
 def _inline_into(
     functions: Mapping[str, Function], name: str, around: tuple[str, ...]
 ) -> None:
-    """Inline all calls in a function, those of its callees first.
-
-    Args:
-        around: the functions whose callees are being inlined.
-    """
+    """Inline all calls in a function, callees first; ``around`` are being inlined."""
     around = (*around, name)
     for call in _calls(functions[name]):
         callee = call.callee.root_reference.data

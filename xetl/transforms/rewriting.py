@@ -62,10 +62,9 @@ Retyping: TypeAlias = Callable[[Attribute], Attribute]
 
 
 def retyping(other: Callable[[Attribute], Attribute | None]) -> Retyping:
-    """Return a memoised function that replaces attributes and types, nested ones too.
+    """Return a memoised function that replaces attributes and types by ``other``.
 
-    Args:
-        other: returns the replacement of an attribute or a type; None: it has none.
+    Nested ones, too; ``other`` returns None for those that it does not replace.
     """
     known: dict[Attribute, Attribute] = {}
 

@@ -230,11 +230,7 @@ class Trials:
     _errors: list[XetlError] = field(default_factory=list[XetlError])
 
     def run(self) -> Trial:
-        """Return the trial of the best config.
-
-        Raises:
-            XetlError: no config can be used: the error of the first one.
-        """
+        """Return the trial of the best config, or raise the error of the first."""
         start = perf_counter()
         end = start + self.options.budget
         with Progress(2 * len(self.trials)) as progress:

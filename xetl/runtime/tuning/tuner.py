@@ -92,11 +92,7 @@ class Tuner:
         return found or self.configs[0]
 
     def choose(self, call: Call) -> Config:
-        """Return the best config for a call; make trials if it is not known.
-
-        Raises:
-            XetlError: no config can be used.
-        """
+        """Return the best config, if need be by trials; an XetlError if none works."""
         state = launch_state()
         if state != self._state:
             self._known, self._state = {}, state
@@ -257,11 +253,7 @@ Question = Mapping[str, Any]
 
 
 class TunedFile:
-    """The best configs of one kernel.
-
-    Attributes:
-        path: the file; its name changes with the source of the kernel.
-    """
+    """The best configs of one kernel; the name of the file changes with its source."""
 
     def __init__(self, kernel: str, source: str) -> None:
         """Name the file of the kernel called ``kernel``."""

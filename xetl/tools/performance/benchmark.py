@@ -180,8 +180,5 @@ class Peak:
     gbytes: float
 
     def limit(self, flops: float, moved: float) -> float:
-        """Return the limit for ``flops`` operations that move ``moved`` bytes.
-
-        The unit is billions of operations a second.
-        """
+        """Return the most 10^9 operations a second if ``moved`` bytes are moved."""
         return min(self.gflops, self.gbytes * flops / max(moved, 1.0))

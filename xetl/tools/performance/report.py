@@ -42,10 +42,7 @@ def measured_peak(dtype: str) -> Peak | None:
 
 
 class Report:
-    """A function with its benchmarks, at least one.
-
-    A call calls the function; `run` measures it.
-    """
+    """A function with at least one benchmark. A call calls it; `run` measures it."""
 
     def __init__(self, fn: Callable[..., Any], benchmarks: Sequence[Benchmark]) -> None:
         self.fn = fn

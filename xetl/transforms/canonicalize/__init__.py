@@ -133,10 +133,7 @@ def _materialize(value: Attribute, result: SSAValue, op: Operation) -> SSAValue:
 
 
 def _fold_control_flow(op: Operation) -> Operation | None:
-    """Inline a conditional or drop a loop; return the operation to go on with.
-
-    Return None if nothing changes.
-    """
+    """Inline a conditional or drop a loop; return what comes next, None if it stays."""
     if isinstance(op, scf.IfOp):
         known = folding.integer_of(op.condition)
         if known is None:

@@ -32,10 +32,7 @@ Fold: TypeAlias = Callable[[Any], Folded]
 
 
 def constant_of(value: SSAValue) -> int | float | None:
-    """Return the number of a constant, or the one that all elements of a vector have.
-
-    Return None if the value is no constant, or if the elements differ.
-    """
+    """Return the number of a constant, or of all its elements; None for others."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp | index.ConstantOp | index.BoolConstantOp):
         return splat_value(owner.value)
@@ -154,10 +151,7 @@ SAME_WITH_ITSELF = {AND, OR, MAXS, MINS, MAXU, MINU}
 
 
 def fold_binary(op: Operation) -> Folded:
-    """Fold integer arithmetic.
-
-    Both operands are constants or the same value, or one is neutral or zero.
-    """
+    """Fold integers: two constants, the same value twice, or one neutral or zero."""
     compute, neutral = BINARY[type(op)]
     lhs, rhs = op.operands
     type_ = op.results[0].type
@@ -218,10 +212,7 @@ def _is_inside(op: arith.CmpiOp | index.CmpOp) -> bool:
 
 
 def fold_compare(op: arith.CmpiOp | index.CmpOp) -> Folded:
-    """Fold integer comparisons.
-
-    Both operands are constants or the same value, or ranges prove that ``ult`` holds.
-    """
+    """Fold comparisons of constants, of equal values, and if ranges prove ``ult``."""
     name = op.predicate_name
     compare = COMPARISONS[name[-2:]]
     if op.lhs is op.rhs:

@@ -126,10 +126,7 @@ def _convert_definition(definition: Definition, plan: Plan) -> None:
 def _converted(
     build: Builder, value: SSAValue, have: Block | None, want: Block | None
 ) -> SSAValue:
-    """Return the value in other blocks.
-
-    ``value`` still has the type of a matrix; its type gets the blocks at the end.
-    """
+    """Return a value, whose type is still that of a matrix, in other blocks."""
     if have is not None:
         properties = {"inner_blocks": dense_i64(have)}
         unpack = xetile.TileUnpackOp.create(
@@ -205,10 +202,7 @@ UNBLOCKED = "xetile.unblocked"
 
 
 def works_in_legal_blocks(op: Operation) -> str | None:
-    """Check that accesses and products work in blocks of the device.
-
-    Return the problem, or None.
-    """
+    """Return why an access or a product works in no blocks of the device, or None."""
     if UNBLOCKED in op.attributes:
         return None
     if isinstance(op, xetile.TileMmaOp):

@@ -98,11 +98,7 @@ def _factor_name(op: xetile.TileMmaOp, factor: Attribute) -> str:
 
 
 def legal_blocks(op: Operation, device: Device) -> list[Block]:
-    """Return the blocks that an access can have on a device, and that divide its tile.
-
-    Args:
-        op: an operation that `is_block_access`.
-    """
+    """Return the blocks that a block access can have, and that divide its tile."""
     type_ = xetile.tile_type(tile_of(op))
     bits, is_shared = element_bits(type_.element_type), type_.memory_space == SHARED
     messages = device.blocks_of(ACCESSES[type(op)], bits, shared=is_shared)
@@ -185,10 +181,7 @@ Blocks: TypeAlias = tuple[Block | None, ...]
 
 @record(frozen=True)
 class Form:
-    """The blocks of each operand and each result of an operation.
-
-    None stands for a plain value, and for a value that is no matrix.
-    """
+    """The blocks of each operand and result; None: it is plain, or no matrix."""
 
     operands: Blocks
     results: Blocks

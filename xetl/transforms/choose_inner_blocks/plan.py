@@ -129,10 +129,7 @@ def _blocks_of_accesses(
 
 
 def _pick(legal: Sequence[Block], wishes: Sequence[Block | None]) -> Block | None:
-    """Return the first wish that is legal, else the largest block, the widest of some.
-
-    Wide blocks read whole rows.
-    """
+    """Return the first legal wish, else the largest block, the widest to read rows."""
     granted = [wish for wish in wishes if wish in legal]
     if granted or not legal:
         return granted[0] if granted else None

@@ -133,10 +133,7 @@ def _is_done_once(op: Operation) -> bool:
 
 
 def _refuse_call(d: Distributor, op: Operation) -> None:
-    """Refuse a call that was not inlined.
-
-    Nobody knows whether it should run once or once in each subgroup.
-    """
+    """Refuse a call that is not inlined: should it run once, or in each subgroup?"""
     help_ = "write what it does in the kernel: it calls itself, or has several blocks"
     raise refusal(op, "a kernel of workgroups cannot call this function", help_)
 

@@ -241,11 +241,7 @@ def writes_private(op: Operation) -> bool:
 
 
 def refuse_private_tile(op: InitTileOp) -> None:
-    """Check that all subgroups see the memory of a tile.
-
-    Raises:
-        IRError: the tile lies in memory that each subgroup has for itself.
-    """
+    """Refuse a tile in memory that each subgroup has for itself: an IRError."""
     if not is_memref(op.source.type) or not is_private(op.source):
         return
     problem = "allocate it in memory space 3: `memref.alloc() : memref<..., 3>`"

@@ -109,10 +109,7 @@ class Distributor:
     # Values -------------------------------------------------------------------------
 
     def layout(self, value: SSAValue) -> Layout:
-        """Return the layout of a distributed value.
-
-        Every subgroup owns all of a value that has no map.
-        """
+        """Return the layout of a distributed value; without a map, all own it all."""
         found = self._layouts.get(value)
         if found is None:
             found = self._layouts[value] = self._find_layout(value)

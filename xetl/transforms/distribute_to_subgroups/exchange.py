@@ -146,11 +146,7 @@ def convert_layout(
 def share(
     team: Subgroups, parts: Values, shape: Sequence[int], layout: Layout
 ) -> list[SSAValue]:
-    """Give all owners of each sub-tile the value that its first owner has.
-
-    Args:
-        parts: the sub-tiles; those of a first owner count (`Subgroups.first_owner`).
-    """
+    """Give all owners of each sub-tile the value that its first owner has."""
     if team.first_owner(shape, layout) is None:
         return list(parts)
     return _through_memory(team, parts, shape, layout, layout)

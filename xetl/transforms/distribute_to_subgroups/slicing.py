@@ -76,10 +76,7 @@ def _fits(op: Operation, origin: Origin) -> bool:
 def slice_of(
     team: context.Subgroups, value: SSAValue, origin: Origin, type_: base.Vector
 ) -> SSAValue:
-    """Return the part of a derivable vector that begins at ``origin``.
-
-    Return a scalar unchanged.
-    """
+    """Return the part of a derivable vector at ``origin``; a scalar unchanged."""
     if not base.is_vector(value.type):
         return value
     owner = value.owner

@@ -144,11 +144,7 @@ class _Range:
 
 
 class ChunkedExchange:
-    """See the module docstring.
-
-    Args:
-        cuts: the plan of each dimension.
-    """
+    """See the module docstring; ``cuts`` has the plan of each dimension."""
 
     def __init__(
         self,
@@ -188,11 +184,7 @@ class ChunkedExchange:
     def load(
         self, before: Sequence[SSAValue], layout: Layout, chunk: Chunk
     ) -> list[SSAValue]:
-        """Load the pieces in a chunk; return the parts with these pieces filled in.
-
-        Args:
-            before: the parts after the previous chunks; empty for the first chunk.
-        """
+        """Return the parts, those of ``before`` if any, with the pieces of a chunk."""
         found: list[SSAValue] = []
         for number in range(prod(rounds(self._shape, layout))):
             part = before[number] if before else None

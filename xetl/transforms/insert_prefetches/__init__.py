@@ -70,11 +70,7 @@ MOST_STEPS = 8
 
 @record(frozen=True)
 class Distance:
-    """A prefetch distance, and the reason for it.
-
-    Attributes:
-        steps: the number of steps ahead; 0: no prefetch.
-    """
+    """A prefetch distance in steps (0: no prefetch), and the reason for it."""
 
     steps: int
     why: str
@@ -123,11 +119,7 @@ def _cycles(op: xetile.TileMmaOp, device: Device) -> float:
 
 
 def share_of(tile: SSAValue, device: Device, turns: int = 1) -> xetile.TileType:
-    """Return the type of a tile of which each subgroup prefetches its share.
-
-    Args:
-        turns: how many subgroups have the same share.
-    """
+    """Return the type of a tile; ``turns`` subgroups prefetch one share of it."""
     type_, layout = xetile.tile_type(tile), tile_map(tile)
     new = None
     if layout is not None:
@@ -188,11 +180,7 @@ TOPIC = "prefetch"
 
 @dataclass(frozen=True)
 class InsertPrefetchesPass(Pass):
-    """See the module docstring.
-
-    Attributes:
-        distance: the user's distance in steps; 0: no prefetch; negative: choose one.
-    """
+    """See the module docstring; ``distance`` in steps, 0: none, negative: choose it."""
 
     device: str = "pvc"
     distance: int = -1
@@ -211,11 +199,7 @@ class _Load:
 
 
 class _Kernel:
-    """The state of the rewriting of one kernel.
-
-    Args:
-        kernel: a kernel at stage ``xetile-mapped``, or at the level of subgroups.
-    """
+    """The rewriting of one kernel, at stage ``xetile-mapped`` or of subgroups."""
 
     def __init__(self, kernel: gpu.FuncOp, device: Device, given: int | None) -> None:
         self._kernel = kernel

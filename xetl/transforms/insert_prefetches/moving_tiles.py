@@ -70,10 +70,7 @@ class MovingTile:
 
 
 def moving_tile(tile: SSAValue, loop: scf.ForOp) -> MovingTile | None:
-    """Return how a tile that is loaded in the body moves.
-
-    Return None if it does not move, or in a way that is not known.
-    """
+    """Return how a tile that is loaded in the body moves; None if that is not known."""
     body = loop.body.block
     tile, moved = _unmoved(tile)
     if moved is None:
@@ -125,10 +122,7 @@ def _sum(left: Offsets, right: Sequence[Index]) -> Offsets | None:
 
 
 def _computed_in(body: Block, op: Operation) -> set[Operation] | None:
-    """Return the operations in the body that ``op`` depends on, and ``op``.
-
-    Return None if one of them cannot be copied out of the body.
-    """
+    """Return ``op`` and what it depends on in the body; None if that must stay."""
     waiting = Worklist([op])
     for each in waiting:
         if not is_pure(each):
@@ -143,11 +137,7 @@ def _computed_in(body: Block, op: Operation) -> set[Operation] | None:
 
 
 class _CopyBuilder(Builder):
-    """A builder that copies operations out of the body of a loop.
-
-    Args:
-        counter: the value that replaces the counter of the loop.
-    """
+    """Copies operations out of the body of a loop, for another counter."""
 
     def __init__(self, point: InsertPoint, counter: SSAValue, loop: scf.ForOp) -> None:
         super().__init__(point, loop.location)

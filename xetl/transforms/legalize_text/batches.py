@@ -82,11 +82,7 @@ class Batch:
 
 
 def multiply(b: Builder, product: Batch) -> None:
-    """Insert the loops.
-
-    Raises:
-        VerifyException: it is no product of batches of blocks.
-    """
+    """Insert the loops; a VerifyException if it is no product of batches of blocks."""
     problem = product.problem()
     if problem is not None:
         raise VerifyException(problem)
@@ -195,11 +191,7 @@ _CONTRACTED = ((0, 1, 3), (0, 3, 2), (1, 2))
 
 
 def legalize_contractions(op: Operation) -> None:
-    """Replace contractions of batches that are loaded and stored whole, inside ``op``.
-
-    Raises:
-        LocatedVerifyException: no product exists for the operands.
-    """
+    """Replace contractions of whole batches; a LocatedVerifyException if wrong."""
     for each in base.operations_in(op, vector.ContractOp):
         # The only user of a contraction, if that is a write.
         users = [use.operation for use in each.result.uses]

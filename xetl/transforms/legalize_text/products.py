@@ -83,10 +83,7 @@ def _is_plain(box: memref.SubviewOp) -> bool:
 def loops(
     build: Builder, sizes: Indices, shape: Sequence[int]
 ) -> tuple[Builder, list[SSAValue]]:
-    """Make loops over tiles; return a builder inside, and the offsets of the tile.
-
-    A dimension with one tile gets no loop.
-    """
+    """Loop over tiles, unless it is one; return a builder inside, and offsets."""
     at: list[SSAValue] = []
     for size, step in zip(sizes, shape):
         if isinstance(size, int) and size <= step:

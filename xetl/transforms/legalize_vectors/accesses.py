@@ -153,11 +153,7 @@ def strided_view(
     sizes: Sequence[Index],
     strides: Sequence[Index],
 ) -> SSAValue:
-    """Return a strided view of a memref.
-
-    Args:
-        offset: the first element's offset from the origin of the memory, in elements.
-    """
+    """Return a view at ``offset`` elements from the origin of the memory."""
     type_ = memref_type(memory)
     # The verifier refuses a row-major tile if a static stride says that rows have
     # gaps. Nothing else needs static strides here.

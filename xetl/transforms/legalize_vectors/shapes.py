@@ -80,10 +80,7 @@ def _as_matrix_transpose(
 
 
 def broadcasted(b: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue | None:
-    """Broadcast a vector along new leading dimensions and those of size 1.
-
-    Return None unless one row or one column is repeated.
-    """
+    """Repeat one row or one column of a vector; None for other broadcasts."""
     have = shape_of(source.type)
     have = (*[1] * (len(shape) - len(have)), *have)
     if prod(have) == prod(shape):

@@ -50,11 +50,7 @@ READ, WRITE, ATOMIC = "reads", "writes", "updates"
 
 @record(frozen=True)
 class Owners:
-    """Who touches which element of a tile.
-
-    Attributes:
-        first_only: whether only the first owner of what is shared does it.
-    """
+    """Who touches which element; ``first_only``: the first owner of what is shared."""
 
     shape: tuple[int, ...]
     layout: Layout

@@ -84,11 +84,7 @@ def _steps_of_tile(tile: Index, loop: Operation) -> tuple[int, ...] | None:
 
 
 def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
-    """Return the region of a tile. Return None for a scattered tile.
-
-    Args:
-        count: how many tiles, side by side, one load takes.
-    """
+    """Return the region of ``count`` tiles side by side; None for a scattered tile."""
     type_ = tile_type(tile)
     if type_.scattered:
         return None

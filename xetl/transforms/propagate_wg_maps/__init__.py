@@ -328,10 +328,7 @@ def _work(product: tuple[TileMmaOp, float]) -> float:
 
 
 def _across(node: Node, edge: Edge) -> Layout | None:
-    """Return the label of the other end of an edge, given that of ``node``.
-
-    Return None if it does not follow.
-    """
+    """Return the label of the other end of an edge; None if it does not follow."""
     assert node.label is not None
     if edge.anchor is node:
         return plain(edge.relation.backward(node.label))

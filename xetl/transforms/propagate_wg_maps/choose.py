@@ -194,10 +194,7 @@ def owned_shape(shape: Shape, layout: Layout) -> Shape:
 def product_cost(
     product: Product, layout: Layout, device: Device, sharers: int = 1
 ) -> float:
-    """Return the cost of a product for one subgroup, with this map of C.
-
-    ``sharers`` values of the size of C share the registers.
-    """
+    """Return the cost for a subgroup; ``sharers`` values like C share registers."""
     rows, columns = owned_shape(product.shape, layout)
     bits, size, depth = product.bits, product.bits / 8, product.depth
     unit, read = device.matrix, 1 / device.speed.cache_bytes

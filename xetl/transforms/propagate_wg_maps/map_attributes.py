@@ -112,10 +112,7 @@ _Place: TypeAlias = tuple[Operation, str, int, int]
 
 
 def _place(value: SSAValue) -> _Place | None:
-    """Return the entry for ``value`` in the list of maps of a loop or branch.
-
-    Return None if the value is not a result or an argument of one.
-    """
+    """Return the entry of a result or argument of a loop or branch; None for others."""
     if isinstance(value, OpResult):
         op = value.op
         if isinstance(op, (scf.ForOp, scf.WhileOp, *BRANCHES)):

@@ -31,11 +31,7 @@ from xetl.transforms.propagate_wg_maps.rules import Relation, is_free, relations
 
 
 class Writer:
-    """The state of the rewriting of one kernel.
-
-    Args:
-        team: any layout of the kernel, which gives the number of subgroups.
-    """
+    """The state of the rewriting of one kernel; ``team`` is any of its layouts."""
 
     def __init__(self, graph: Graph, team: Layout) -> None:
         self._graph = graph
