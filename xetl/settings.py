@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
@@ -101,16 +102,14 @@ def _folder(text: str) -> Path:
         raise ValueError(f"it must be a folder: {error}") from None
 
 
-def _steps(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError("it must be a number of steps, 0 for none")
+def _number(text: str, least: int, what: str) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"it must be {what}")
     return int(text)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise ValueError("it must be a positive number")
-    return int(text)
+_steps = partial(_number, least=0, what="a number of steps, 0 for none")
+_count = partial(_number, least=1, what="a positive number")
 
 
 def _products(text: str) -> str:

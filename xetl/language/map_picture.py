@@ -76,11 +76,7 @@ def table(shape: tuple[int, int], layout: Layout, who: str = "subgroup") -> str:
     body += [[name, *_shortened(row, _MOST_COLUMNS)] for name, row in zip(rows, cells)]
     if len(body) > _MOST_ROWS + 1:
         body[_MOST_ROWS - 1 : -1] = [["..."] * len(body[0])]
-    lines = [
-        headline(shape, layout, who),
-        *_aligned(body),
-        sharing(found, who),
-    ]
+    lines = [headline(shape, layout, who), *_aligned(body), sharing(found, who)]
     return "\n".join(line for line in lines if line is not None)
 
 

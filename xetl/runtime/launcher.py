@@ -9,7 +9,7 @@ specialise, compile if needed, check, launch (`LaunchedKernel.launch`). A plan m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -213,7 +213,12 @@ class LaunchedKernel:
             instead = self._no_grid("interpreted", "interpret(..., grid=...)")
             sizes = self._sizes(grid, args, keywords, instead)
             wanted, _, found = self.prepare(args, {**keywords, **_INTERPRETED})
-            _run_with_checks(found.loaded, sizes, wanted.args, checks)
+            executable: Any = found.loaded.executable
+            note_written(stored_objects(wanted.args, found.loaded.stored))
+            if checks:  # arrays are written when all programs and checks are done
+                executable.check(sizes, wanted.args, checks)
+            else:
+                executable.launch(sizes, wanted.args)
         except XetlError as error:
             raise at_caller(self._shown(error)) from None
 
@@ -408,19 +413,3 @@ def _refuse_other_backend(options: Keywords) -> None:
     if name not in (None, INTERPRETER):
         problem = f"`interpret` runs on backend `{INTERPRETER}`, not on `{name}`"
         raise LaunchError(problem, "X0810", "leave out `backend=`")
-
-
-def _run_with_checks(
-    loaded: Loaded, grid: Grid, args: Arguments, checks: Collection[str]
-) -> None:
-    """Run a kernel on the interpreter.
-
-    Without checks this is a plain launch. With checks the arrays are written only after
-    all programs have run and all checks have passed.
-    """
-    executable = loaded.executable
-    note_written(stored_objects(args, loaded.stored))
-    if checks:
-        cast("Any", executable).check(grid, args, checks)
-    else:
-        executable.launch(grid, args)

@@ -28,7 +28,9 @@ class Library(Mapping[str, TextKernel]):
         if _OF_DEVICES.search(text):
             for each in functions:
                 each.attributes[STAGE] = StringAttr(f"{DEVICE_BACKEND}.xegpu")
-        tables = _side_by_side(functions)
+        tables: _Tables = {}  # the functions of each block
+        for each in functions:
+            tables.setdefault(each.parent, []).append(each)
         self._kernels = {
             name: TextKernel(text, function, tables[function.parent])
             for name, function in _named(tables).items()
@@ -82,14 +84,6 @@ def _dialects(text: str) -> Sequence[Dialect]:
 
 
 _Tables = dict[Block | None, list[Function]]
-
-
-def _side_by_side(functions: list[Function]) -> _Tables:
-    """Return the functions of each block."""
-    tables: _Tables = {}
-    for function in functions:
-        tables.setdefault(function.parent, []).append(function)
-    return tables
 
 
 def _named(tables: _Tables) -> dict[str, Function]:

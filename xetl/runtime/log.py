@@ -119,17 +119,12 @@ def _value(words: Any, value: Mapping[str, Any]) -> Any:
     is_float = "f" in name
     numbers = words.view(np.float64) if is_float else words
     if value["shape"] is None:
-        return _scalar(numbers[0], name, value["unsigned"])
+        if name == "i1" or is_float:
+            return bool(numbers[0]) if name == "i1" else float(numbers[0])
+        number = int(numbers[0])
+        return number % (1 << 64) if value["unsigned"] else number
     plain = f"u{name[1:]}" if value["unsigned"] else name
     return numbers.astype(BY_NAME[plain].numpy).reshape(value["shape"])
-
-
-def _scalar(number: Any, name: str, unsigned: bool) -> Any:
-    if name == "i1":
-        return bool(number)
-    if "f" in name:
-        return float(number)
-    return int(number) % (1 << 64) if unsigned else int(number)
 
 
 def show(records: Sequence[Record]) -> None:

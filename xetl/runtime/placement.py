@@ -55,21 +55,17 @@ def choose_backend(
     """
     if config.interpret:
         return find_backend(INTERPRETER)
+    if name is not None and not isinstance(name, str):
+        problem = f"`backend=` is {a_kind(name)}, but must be a name"
+        raise LaunchError(problem, code="X0810")
     if name is not None:
-        return find_backend(_checked(name))
+        return find_backend(name)
     if any(usm.is_on_device(value) for value in values):
         return find_backend(usm.DEVICE_BACKEND)
     usual = find_backend(config.backend or DEFAULT_BACKEND)
     if target is not None:
         return _first(lambda each: target in (*each.targets, *each.runs_as), usual)
     return usual if shows is None else _first(shows, usual)
-
-
-def _checked(name: object) -> str:
-    if isinstance(name, str):
-        return name
-    problem = f"`backend=` is {a_kind(name)}, but must be a name"
-    raise LaunchError(problem, code="X0810")
 
 
 def _first(has: Callable[[BackendBase], bool], usual: BackendBase) -> BackendBase:

@@ -52,7 +52,11 @@ class CheckBarriersPass(Pass):
             barriers = [each for each in found if any(around(each, *_FORKS))]
             if barriers and _subgroups(kernel) != 1:
                 divergence = _find_divergence(op, _sources(inside, kernel))
-                _check(barriers, divergence, DiagnosticEmitter(kernel))
+                for barrier in barriers:
+                    for fork in around(barrier, *_FORKS):
+                        if fork in divergence.partings:
+                            report = DiagnosticEmitter(kernel)
+                            raise _divergent(barrier, fork, divergence, report)
 
 
 def _subgroups(kernel: gpu.FuncOp) -> int | None:
@@ -60,15 +64,6 @@ def _subgroups(kernel: gpu.FuncOp) -> int | None:
     counts = ints_of(kernel.attributes.get(SUBGROUPS))
     maps = [map_.sg_layout for map_ in used_maps(kernel)]
     return prod(counts or maps[0]) if counts or maps else None
-
-
-def _check(
-    barriers: list[Operation], found: Divergence, report: DiagnosticEmitter
-) -> None:
-    for barrier in barriers:
-        for fork in around(barrier, *_FORKS):
-            if fork in found.partings:
-                raise _divergent(barrier, fork, found, report)
 
 
 def _divergent(

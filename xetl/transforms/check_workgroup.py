@@ -113,12 +113,19 @@ def report_shared_work(kernel: Operation) -> None:
     stores = operations_in(kernel, xetile.StoreTileOp, xetile.AtomicRmwTileOp)
     spread = [_spread(op) for op in products or stores]
     repeats = [1 if each is None else _repeats(*each) for each in spread]
-    if min(repeats, default=1) == 1:
+    least = min(repeats, default=1)
+    if least == 1:
         return
-    first = repeats.index(min(repeats))
+    first = repeats.index(least)
     found = spread[first]
     assert found is not None
-    _report((products or stores)[first], repeats[first], *found)
+    shape, layout = found
+    text = (
+        f"{least} subgroups each do the same work: wg_map({list(layout.sg_layout)}, "
+        f"{list(layout.sg_data)}) is larger than what it spreads, {tuple(shape)}; use "
+        "fewer subgroups, less sg_data or a larger tile"
+    )
+    remark((products or stores)[first], "maps", text, is_warning=True)
 
 
 def _spread(
@@ -140,12 +147,3 @@ def _repeats(shape: Sequence[int], layout: Layout) -> int:
     """Return how many subgroups hold each element."""
     parts = prod(extent // size for extent, size in zip(shape, layout.sg_data))
     return layout.subgroups * prod(rounds(shape, layout)) // parts
-
-
-def _report(op: Operation, repeats: int, shape: Sequence[int], layout: Layout) -> None:
-    text = (
-        f"{repeats} subgroups each do the same work: wg_map({list(layout.sg_layout)}, "
-        f"{list(layout.sg_data)}) is larger than what it spreads, {tuple(shape)}; use "
-        "fewer subgroups, less sg_data or a larger tile"
-    )
-    remark(op, "maps", text, is_warning=True)

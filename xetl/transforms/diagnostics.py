@@ -186,11 +186,7 @@ class DiagnosticEmitter:
         return f"{self.name(op)}{line}"
 
     def error(
-        self,
-        kind: DiagnosticKind,
-        op: Operation,
-        message: str,
-        **parts: Unpack[Parts],
+        self, kind: DiagnosticKind, op: Operation, message: str, **parts: Unpack[Parts]
     ) -> XetlError:
         """The error, on the line of ``op``."""
         if self.is_python:

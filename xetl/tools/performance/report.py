@@ -112,7 +112,11 @@ class Report:
         prints: bool,
     ) -> list[Row]:
         csv, png, roofline = outputs
-        rows = [self._row(benchmark, point) for point in benchmark.points]
+        rows: list[Row] = []
+        for point in benchmark.points:
+            lines = benchmark.lines.items()
+            found = {n: benchmark.measure(self.fn, point, key) for key, n in lines}
+            rows.append(Row(point, found))
         if prints:
             for line in table(benchmark, rows, peak):
                 sys.stdout.write(line + "\n")
@@ -138,13 +142,6 @@ class Report:
             text, mend = why_not_written(error), "name another place"
             raise LaunchError(text, code=WRONG, help=mend) from None
         return rows
-
-    def _row(self, benchmark: Benchmark, point: Point) -> Row:
-        values = {
-            label: benchmark.measure(self.fn, point, key)
-            for key, label in benchmark.lines.items()
-        }
-        return Row(point, values)
 
 
 def perf_report(
@@ -255,7 +252,8 @@ def draw(
     """Draw the lines, with a band for the range of the values."""
     figure, axis = _figure(shows)
     first = [row.point[benchmark.x[0]] for row in rows]
-    numbers = first if all(map(_is_number, first)) else list(range(len(first)))
+    are_numbers = all(isinstance(each, int | float) for each in first)
+    numbers = first if are_numbers else list(range(len(first)))
     for index, label in enumerate(benchmark.lines.values()):
         values = [row.values[label] for row in rows]
         colour, style = _style(benchmark, index)
@@ -264,7 +262,7 @@ def draw(
         lows, highs = [v.low for v in values], [v.high for v in values]
         if lows != highs:
             axis.fill_between(numbers, lows, highs, color=colour, alpha=0.15)
-    if not all(_is_number(row.point[benchmark.x[0]]) for row in rows):
+    if not are_numbers:
         texts = [", ".join(map(str, row.point.values())) for row in rows]
         axis.set_xticks(numbers, texts)
     if benchmark.log:
@@ -326,10 +324,6 @@ def _finish(figure: Any, axis: Any, path: Path | None, shows: bool) -> bytes:
         plots.show()
         plots.close(figure)
     return stream.getvalue()
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
 
 
 def _style(benchmark: Benchmark, index: int) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -188,15 +188,10 @@ def _grid_expression(function: Callable[..., Any]) -> ast.expr | None:
         tree = ast.parse(dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):  # the function has no source file
         return None
-    return next(_keywords(tree), None)
-
-
-def _keywords(tree: ast.Module) -> Iterator[ast.expr]:
-    for function in tree.body:
-        for each in getattr(function, "decorator_list", ()):
-            for keyword in getattr(each, "keywords", ()):
-                if keyword.arg == "grid":
-                    yield keyword.value
+    functions = (each for each in tree.body if isinstance(each, ast.FunctionDef))
+    calls = (d for f in functions for d in f.decorator_list if isinstance(d, ast.Call))
+    keywords = (keyword for call in calls for keyword in call.keywords)
+    return next((each.value for each in keywords if each.arg == "grid"), None)
 
 
 _PLAIN = (int, float, str, bool, type(None))

@@ -145,13 +145,10 @@ def _fold_control_flow(op: Operation) -> Operation | None:
 
 
 def _never_runs(op: scf.ForOp) -> bool:
-    lower, upper = (
-        folding.integer_of(op.lower_bound),
-        folding.integer_of(op.upper_bound),
-    )
-    if op.lower_bound is op.upper_bound:
-        return True
-    return lower is not None and upper is not None and lower >= upper
+    bounds = op.lower_bound, op.upper_bound
+    lower, upper = map(folding.integer_of, bounds)
+    is_empty = lower is not None and upper is not None and lower >= upper
+    return bounds[0] is bounds[1] or is_empty
 
 
 def _inline(op: Operation, region: Region) -> Operation:

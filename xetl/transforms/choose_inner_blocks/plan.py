@@ -51,17 +51,16 @@ class Family:
     @property
     def is_known(self) -> bool:
         """Whether the function defines all members, so that their type may change."""
-        return all(_is_made_here(member) for member in self.members)
+        owners = [
+            each.block.parent_op() if isinstance(each, BlockArgument) else each.owner
+            for each in self.members
+        ]
+        return all(isinstance(o, _MAKING | block_constraints.CARRYING) for o in owners)
 
     @property
     def is_carried(self) -> bool:
         """Whether a loop or an if carries a member."""
         return not all(isinstance(member.owner, _MAKING) for member in self.members)
-
-
-def _is_made_here(tile: SSAValue) -> bool:
-    owner = tile.block.parent_op() if isinstance(tile, BlockArgument) else tile.owner
-    return isinstance(owner, _MAKING | block_constraints.CARRYING)
 
 
 @record()

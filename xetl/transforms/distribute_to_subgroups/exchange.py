@@ -159,20 +159,17 @@ def _assembled(
     team: Subgroups, parts: Values, slices: Sequence[Slice], type_: Vector
 ) -> SSAValue:
     """Return a new part that is assembled from blocks of old parts."""
-    blocks = [_block(team, parts[each.source], each) for each in slices]
+    blocks = [parts[each.source] for each in slices]
+    for n, (part, each) in enumerate(zip(blocks, slices)):
+        if vector_type(part).get_shape() != each.size:
+            taken = vector.ExtractStridedSliceOp(part, each.origin, each.size)
+            blocks[n] = team.insert(taken)
     if len(blocks) == 1:
         return blocks[0]
     whole: SSAValue = team.insert(arith.ConstantOp(make_splat(0, type_), type_))
     for block, each in zip(blocks, slices):
         whole = team.insert(vector.InsertStridedSliceOp(block, whole, each.at))
     return whole
-
-
-def _block(team: Subgroups, part: SSAValue, block: Slice) -> SSAValue:
-    if vector_type(part).get_shape() == block.size:
-        return part
-    taken = vector.ExtractStridedSliceOp(part, block.origin, block.size)
-    return team.insert(taken)
 
 
 # Through memory ---------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import gcd, prod
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
@@ -25,71 +24,46 @@ from xetl.transforms.distribute_to_subgroups.context import Subgroups, guarded
 
 
 @record(frozen=True)
-class StridedChunks:
-    """Chunks of ``width`` out of every ``period`` neighbours.
+class Chunks:
+    """How a dimension is cut: a chunk has ``width`` neighbours of every ``period``.
 
-    ``period`` divides the size of the sub-tiles that are stored and of those that are
+    The period divides the size of the sub-tiles that are stored and of those that are
     loaded. So a strip has the same place in the sub-tiles of all subgroups, and all
-    subgroups are busy.
+    subgroups are busy. None: chunks are contiguous, whichever subgroups own them.
     """
 
-    period: int
     width: int
+    period: int | None = None
 
-    def chunks(self, extent: int) -> int:
-        """How many chunks there are."""
-        return self.period // self.width
+    def count(self, extent: int) -> int:
+        """Return how many chunks there are."""
+        return (self.period or extent) // self.width
 
     def room(self, extent: int) -> int:
-        """How much of a dimension is in memory at a time."""
-        return self.kept(extent)
+        """Return how much of a dimension is in memory at a time."""
+        return self.kept(extent) if self.period else self.width
 
     def kept(self, size: int) -> int:
-        """How many of ``size`` neighbours (a multiple of the period) are in a chunk."""
-        return size // self.period * self.width
+        """Return how much of ``size`` neighbours may be in a chunk.
 
-    def pieces(self, size: int, chunk: int) -> range:
-        """Return where the strips begin in a sub-tile; each is `piece` wide."""
-        return range(chunk * self.width, size, self.period)
-
-    def piece(self, size: int) -> int:
-        """The width of one of `pieces`."""
-        return self.width
-
-
-@record(frozen=True)
-class ContiguousChunks:
-    """Chunks of ``width`` neighbours, whichever subgroups own them."""
-
-    width: int
-
-    def chunks(self, extent: int) -> int:
-        """How many chunks there are."""
-        return extent // self.width
-
-    def room(self, extent: int) -> int:
-        """How much of a dimension is in memory at a time."""
-        return self.width
-
-    def kept(self, size: int) -> int:
-        """Return ``size``: which of it is in a chunk depends on the subgroup."""
-        return size
+        Of contiguous chunks all of it: which of it is depends on the subgroup.
+        """
+        return size // self.period * self.width if self.period else size
 
     def pieces(self, size: int, chunk: int) -> range:
         """Return where the pieces of a sub-tile begin; no chunk boundary cuts one."""
+        if self.period:
+            return range(chunk * self.width, size, self.period)
         return range(0, size, self.piece(size))
 
     def piece(self, size: int) -> int:
-        """The width of one of `pieces`."""
-        return gcd(self.width, size)
-
-
-ChunkPlan: TypeAlias = StridedChunks | ContiguousChunks
+        """Return the width of one of `pieces`."""
+        return self.width if self.period else gcd(self.width, size)
 
 
 def cuts_for(
     shape: Sequence[int], left: Sequence[int], right: Sequence[int], most: int
-) -> tuple[ChunkPlan, ...]:
+) -> tuple[Chunks, ...]:
     """Return cuts of a tile into chunks, as large as the memory allows.
 
     ``left`` sub-tiles are stored and ``right`` ones loaded; the memory has room for
@@ -98,24 +72,24 @@ def cuts_for(
     for cuts in _candidates(shape, left, right):
         if prod(cut.room(extent) for cut, extent in zip(cuts, shape)) <= most:
             return cuts
-    return ContiguousChunks(1), ContiguousChunks(1)
+    return Chunks(1), Chunks(1)
 
 
 def _candidates(
     shape: Sequence[int], left: Sequence[int], right: Sequence[int]
-) -> Iterator[tuple[ChunkPlan, ChunkPlan]]:
+) -> Iterator[tuple[Chunks, Chunks]]:
     """Yield cuts, large chunks first, strips of whole rows before narrower ones."""
     rows, columns = shape
     down, along = (gcd(a, b) for a, b in zip(left, right))
-    yield ContiguousChunks(rows), ContiguousChunks(columns)
+    yield Chunks(rows), Chunks(columns)
     for width in _divisors(down):
-        yield StridedChunks(down, width), ContiguousChunks(columns)
+        yield Chunks(width, down), Chunks(columns)
     for width in _divisors(along):
-        yield StridedChunks(down, 1), StridedChunks(along, width)
+        yield Chunks(1, down), Chunks(width, along)
     for width in _divisors(rows):
-        yield ContiguousChunks(width), ContiguousChunks(columns)
+        yield Chunks(width), Chunks(columns)
     for width in _divisors(columns):
-        yield ContiguousChunks(1), ContiguousChunks(width)
+        yield Chunks(1), Chunks(width)
 
 
 def _divisors(number: int) -> list[int]:
@@ -150,7 +124,7 @@ class ChunkedExchange:
         self,
         team: Subgroups,
         shape: Sequence[int],
-        cuts: Sequence[ChunkPlan],
+        cuts: Sequence[Chunks],
         element: Attribute,
     ) -> None:
         self._team = team
@@ -166,7 +140,7 @@ class ChunkedExchange:
 
     def chunks(self) -> list[Chunk]:
         """Return the chunks in order."""
-        counts = [cut.chunks(n) for cut, n in zip(self._cuts, self._shape)]
+        counts = [cut.count(n) for cut, n in zip(self._cuts, self._shape)]
         return list(product(*map(range, counts)))
 
     def store(self, parts: Sequence[SSAValue], layout: Layout, chunk: Chunk) -> None:
@@ -212,18 +186,18 @@ class ChunkedExchange:
         cut, team = self._cuts[dim], self._team
         width = cut.piece(size)
         starts = cut.pieces(size, chunk)
-        if not isinstance(cut, ContiguousChunks):
+        if cut.period:
             return [
                 _Range(at, width, team.plus(origin, turn * width))
                 for turn, at in enumerate(starts)
             ]
-        if cut.chunks(self._shape[dim]) == 1:
+        if cut.count(self._shape[dim]) == 1:
             return [_Range(at, width, team.plus(origin, at)) for at in starts]
         found = [self._maybe(cut, origin, at, width, chunk) for at in starts]
         return [each for each in found if each is not None]
 
     def _maybe(
-        self, cut: ContiguousChunks, origin: Index, at: int, width: int, chunk: int
+        self, cut: Chunks, origin: Index, at: int, width: int, chunk: int
     ) -> _Range | None:
         """Return a piece that may be in this chunk. Return None if it cannot be."""
         team = self._team

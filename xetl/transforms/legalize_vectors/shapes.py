@@ -253,7 +253,11 @@ def contract(b: Builder, op: vector.ContractOp) -> Values | None:
     )
     left = _ordered(b, left, lhs, [*batch, *rows, *deep])
     right = _ordered(b, right, rhs, [*batch, *deep, *columns])
-    start = _addend(b, op, [acc.index(dim) for dim in order])
+    if is_vector(op.acc.type):
+        start = permuted(b, op.acc, [acc.index(dim) for dim in order])
+    else:
+        one = VectorType(op.acc.type, [1, 1])
+        start = b.insert(vector.BroadcastOp(op.acc, one))
     if count == 1:
         sides = cast(b, left, (m, k)), cast(b, right, (k, n)), cast(b, start, (m, n))
         found = b.insert(TileMmaOp(*sides))
@@ -265,13 +269,6 @@ def contract(b: Builder, op: vector.ContractOp) -> Values | None:
         return [b.insert(vector.ExtractOp(found, [0, 0]))]
     found = cast(b, found, [extents[dim] for dim in order])
     return [permuted(b, found, [order.index(dim) for dim in acc])]
-
-
-def _addend(b: Builder, op: vector.ContractOp, dims: Sequence[int]) -> SSAValue:
-    """Return the accumulator with its dimensions in order."""
-    if is_vector(op.acc.type):
-        return permuted(b, op.acc, dims)
-    return b.insert(vector.BroadcastOp(op.acc, VectorType(op.acc.type, [1, 1])))
 
 
 def _ordered(

@@ -76,7 +76,10 @@ class _Search:
         self._flood(self._seeds())
         self._free_products()
         for op, _ in sorted(self._graph.products, key=_work, reverse=True):
-            self._choose_product(op)
+            node = self._graph.node(op.result)
+            if node.label is None:
+                self._label(node, self._best_of_product(op, lambda n: n.label), None)
+                self._flood([node])
         self._label_whole()
         for node in sorted(self._nodes, key=lambda n: -n.weight):
             if node.label is None:
@@ -198,12 +201,6 @@ class _Search:
         for node, layout in better.items():
             self._label(node, layout, None)
         self._flood([*self._seeds(), *better])
-
-    def _choose_product(self, op: TileMmaOp) -> None:
-        node = self._graph.node(op.result)
-        if node.label is None:
-            self._label(node, self._best_of_product(op, lambda n: n.label), None)
-            self._flood([node])
 
     def _best_of_product(self, op: TileMmaOp, known: _Known) -> Layout:
         product = self._product(op, known)

@@ -203,9 +203,9 @@ class Graph:
         return nodes
 
     def _set_given(self) -> None:
-        owned = [each for each in self._given if each[0] not in each[2].operands]
-        others = [each for each in self._given if each[0] in each[2].operands]
-        for value, found, op in owned + others:
+        # Maps of results come first.
+        known = sorted(self._given, key=lambda each: each[0] in each[2].operands)
+        for value, found, op in known:
             node = self.node(value)
             if node.given is None:
                 node.given = Given(found, op)

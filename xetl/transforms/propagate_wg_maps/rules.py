@@ -198,11 +198,6 @@ def _of_transpose(op: Operation) -> Iterator[Relation]:
     return iter([Relation(op, 0, op.results[0], transposed, transposed)])
 
 
-def _of_load(op: xetile.LoadTileOp) -> Iterator[Relation]:
-    """Relate the tile of a load to the loaded vector, with the same map."""
-    return iter([Relation(op, 0, op.result)] if is_matrix(op.result) else [])
-
-
 def _of_mma(op: xetile.TileMmaOp) -> Iterator[Relation]:
     """Give a subgroup all of K: of A for its rows of C, of B for its columns of C."""
     depth = vector_type(op.a).get_shape()[1]
@@ -273,7 +268,9 @@ _OF_TRAITS: dict[type[traits.ElementTrait], _Rule] = {
 _OF_OPERATIONS: dict[type[Operation], _Rule] = {
     xetile.TileMmaOp: _of_mma,
     xetile.TileConvLayoutOp: lambda _: iter(()),  # its source may have any map
-    xetile.LoadTileOp: _of_load,
+    xetile.LoadTileOp: lambda op: iter(
+        [Relation(op, 0, op.result)] if is_matrix(op.result) else []
+    ),
     xetile.InitTileOp: _of_same_place,
     xetile.UpdateTileOffsetOp: _of_same_place,
     vector.ExtractStridedSliceOp: _of_lines,
