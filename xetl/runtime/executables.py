@@ -127,9 +127,8 @@ def _plain(text: str | None) -> str:
     if fields:
         return f"an array of {fields['dtype']}, rank {fields['rank']}"
     kind, _, rest = text.partition(" ")
-    if kind in ("int", "float", "bool", "str", "DType", "NoneType", "complex"):
-        return rest
-    return text
+    kinds = ("int", "float", "bool", "str", "DType", "NoneType", "complex")
+    return rest if kind in kinds else text
 
 
 _KINDS = {
@@ -293,8 +292,7 @@ class Executables:
         # Equal objects may differ in attributes that the kernel reads.
         objects = tuple(map(id, filter(is_opaque, wanted.signature.constants.values())))
         stepped = backend.stops_at_breakpoints and is_debugged()
-        settings = *config.of_code, stepped
-        key = (backend.name, target, settings, wanted.key, objects)
+        key = (backend.name, target, config.of_code, stepped, wanted.key, objects)
         found = self._by_key.get(key)
         if found is not None and found.holds():
             return found
@@ -362,9 +360,7 @@ class Executables:
         """Yield the questions of earlier compilations: in memory, then on disk."""
         mine = list(self._questions.get(base.digest, ()))
         yield from mine
-        for questions in _stored_questions(base, cache):
-            if questions not in mine:
-                yield questions
+        yield from (q for q in _stored_questions(base, cache) if q not in mine)
 
     def _existing(
         self, asked: Fingerprint, wanted: Specialization, backend: BackendBase
@@ -447,9 +443,9 @@ class Compiles:
             return f"`{name}` has not been compiled in this process"
         if self._before is None:
             return f"`{name}` was compiled because it had not been compiled before"
-        lines = changes(self._before, self._last)
-        if not lines:
-            lines = ["nothing changed: its code was not in the cache"]
+        lines = changes(self._before, self._last) or [
+            "nothing changed: its code was not in the cache"
+        ]
         return f"`{name}` was compiled because:\n  " + "\n  ".join(lines)
 
 

@@ -238,8 +238,9 @@ def make_plan(function: Operation, device: Device) -> Plan:
         first = next((b for b in blocks.values() if b is not None), None)
         tiles.of_tile |= dict.fromkeys(family.members, first)
         for access in family.accesses:
-            is_legal = blocks[access] is not None and given_is_legal(access, device)
-            if block_constraints.is_block_access(access) and not is_legal:
+            if block_constraints.is_block_access(access) and not (
+                blocks[access] is not None and given_is_legal(access, device)
+            ):
                 tiles.unblocked[access] = _reason(family, device)
     products = {
         op: block_constraints.product_of(op, device)
