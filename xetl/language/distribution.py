@@ -79,14 +79,8 @@ def spreads(extent: int, count: int, size: int) -> bool:
 
 def problem_in(layout: Layout) -> str | None:
     """Return why ``layout`` is wrong for every shape. Return None if it is not."""
-    lists = {
-        "sg_layout": layout.sg_layout,
-        "sg_data": layout.sg_data,
-        "inst_data": layout.inst_data,
-        "lane_layout": layout.lane_layout,
-        "lane_data": layout.lane_data,
-    }
-    for name, values in lists.items():
+    for name in ("sg_layout", "sg_data", "inst_data", "lane_layout", "lane_data"):
+        values: tuple[int, ...] | None = getattr(layout, name)
         if values is not None and len(values) != layout.rank:
             return (
                 f"`{name}` must have {layout.rank} entries as `sg_layout` has, "

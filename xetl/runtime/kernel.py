@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from typing import Any, cast, overload
 
-from xetl.backend import Artifact, BackendBase, Event
+from xetl.backend import BackendBase, Event
 from xetl.errors import LaunchError
 from xetl.imports import late
 from xetl.language.signature import Signature
@@ -15,7 +15,7 @@ from xetl.runtime import report
 from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import (
     Executables,
-    Loaded,
+    Found,
     Prepared,
     choose_target,
     compiler,
@@ -31,7 +31,7 @@ from xetl.runtime.grid import (
 )
 from xetl.runtime.launcher import LaunchedKernel
 from xetl.runtime.overlap import check_stored
-from xetl.runtime.parameters import Args, Keywords, Parameter, Parameters
+from xetl.runtime.parameters import Args, Keywords, Parameters
 from xetl.runtime.placement import choose_backend, find_place, shortcut_entry
 from xetl.runtime.shortcuts import OPTIONS, Shortcut
 from xetl.runtime.signature_text import describe
@@ -132,7 +132,8 @@ class Kernel(LaunchedKernel):
             keywords: compile-time values.
         """
         keywords = self._known([signature], keywords)
-        self._loaded(signature, keywords, target).complete()
+        *_, found = self._found([signature], keywords, target)
+        found.loaded.complete()
 
     @errors_at_caller
     def explain(
@@ -146,8 +147,13 @@ class Kernel(LaunchedKernel):
             keywords: arguments by name, and ``backend=``.
         """
         keywords = self._known(args, keywords)
-        found = self._found(args, keywords, target, with_lines=True)
-        return report.explain(self.fn, *found[:3], found[3].signature)
+        backend, machine, wanted, found = self._found(args, keywords, target)
+        artifact = found.loaded.artifact
+        # The kernel may have moved in its file since the code in the cache was made.
+        if artifact.meta.get("positions") != found.positions:
+            artifact = self._executables.compile(wanted, backend, machine)
+        where = backend.name, machine, artifact
+        return report.explain(self.fn, *where, wanted.signature)
 
     @errors_at_caller
     def stats(
@@ -162,14 +168,15 @@ class Kernel(LaunchedKernel):
         If there are arrays, the estimates are about a launch with them.
         """
         keywords = self._known(args, keywords)
-        name, machine, artifact, wanted = self._found(args, keywords, target)
+        backend, machine, wanted, found = self._found(args, keywords, target)
         # A signature string gives values only to defaults and numbers given by name.
         given = wanted.args if len(wanted.args) == len(wanted.names) else None
         sizes = None
         if given and (grid is not None or self.grid is not None):
             missing = self._no_grid("asked about", "stats(..., grid=...)")
             sizes = self._sizes(grid, args, keywords, missing)
-        return report.stats(self.fn.__name__, name, machine, artifact, sizes, given)
+        where = self.fn.__name__, backend.name, machine
+        return report.stats(*where, found.loaded.artifact, sizes, given)
 
     @errors_at_caller
     def numba(
@@ -179,9 +186,9 @@ class Kernel(LaunchedKernel):
         spec = self.grid if grid is None else grid
         if spec is None:
             raise self._no_grid("given to numba", "numba(..., grid=...)")
-        loaded = self._loaded(signature, keywords)
+        *_, found = self._found([signature], keywords)
         sizes = spec if callable(spec) else fixed(spec)
-        return loaded.executable.numba_call(self.fn.__name__, sizes)
+        return found.loaded.executable.numba_call(self.fn.__name__, sizes)
 
     def signature_of(self, text: str, constants: Keywords) -> Signature:
         """Return the signature that `warmup` would compile for."""
@@ -206,8 +213,12 @@ class Kernel(LaunchedKernel):
             values = self._parameters.bind(args, named)
             given = len(values) if keywords else len(args)
             fast = flat_entry(fast, self._parameters, tuples, values, given)
-        is_all = tuples and not keywords  # the entry adds the omitted arguments
-        further = () if is_all else self._rest(wanted, len(args), bool(keywords))
+        further = self._parameters.each[len(args) :]
+        if tuples and not keywords:  # the entry adds the omitted arguments
+            further = ()
+        elif not keywords:  # else compile-time values may come from the call as well
+            last = max(wanted.signature.runtime, default=-1)
+            further = self._parameters.each[len(args) : last + 1]
         names = tuple(each.name for each in further)
         rest = tuple(each.default for each in further)
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
@@ -270,44 +281,14 @@ class Kernel(LaunchedKernel):
         described = describe(args[0], self._parameters, keywords)
         return self._bind([], {**described, **keywords}, target, shows)
 
-    def _rest(
-        self, found: Specialization, given: int, with_names: bool
-    ) -> Sequence[Parameter]:
-        """Return the parameters whose defaults a `Shortcut` holds."""
-        if with_names:  # compile-time values may come from the call as well
-            return self._parameters.each[given:]
-        last = max(found.signature.runtime, default=-1)
-        return self._parameters.each[given : last + 1]
-
-    def _loaded(
-        self, signature: str, keywords: Keywords, target: str | None = None
-    ) -> Loaded:
-        """Return the code for arguments that a text describes."""
-        backend, values = self._bind_any([signature], keywords, target)
-        wanted = specialize(self._parameters, values)
-        machine = choose_target(backend, target)
-        return self._executables.get(wanted, backend, machine).loaded
-
     def _found(
-        self,
-        args: Args,
-        keywords: Keywords,
-        target: str | None,
-        with_lines: bool = False,
-    ) -> tuple[str, str, Artifact, Specialization]:
-        """Return the names of backend and target, the artifact, and the specialisation.
-
-        With ``with_lines`` the line numbers in the artifact are up to date: the kernel
-        is compiled again if it has moved in its file since the cached code was made.
-        """
+        self, args: Args, keywords: Keywords, target: str | None = None
+    ) -> tuple[BackendBase, str, Specialization, Found]:
+        """Return backend, target, specialisation and code of a call or a signature."""
         backend, values = self._bind_any(args, keywords, target)
         machine = choose_target(backend, target)
         wanted = specialize(self._parameters, values)
-        found = self._executables.get(wanted, backend, machine)
-        artifact = found.loaded.artifact
-        if with_lines and artifact.meta.get("positions") != found.positions:
-            artifact = self._executables.compile(wanted, backend, machine)
-        return backend.name, machine, artifact, wanted
+        return backend, machine, wanted, self._executables.get(wanted, backend, machine)
 
     def _no_grid(self, what: str, instead: str) -> LaunchError:
         problem = f"`{self.fn.__name__}` was {what} without a grid"

@@ -13,7 +13,7 @@ after:  %a = arith.addi %x, %y    use(%a)
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
@@ -23,24 +23,7 @@ from xdsl.traits import Commutative, IsolatedFromAbove
 from xetl.analysis.memory import is_pure
 from xetl.ir.builder import Pass
 
-
-class _Scope:
-    """The operations seen so far in a block; lookups include the enclosing blocks."""
-
-    def __init__(self, outer: _Scope | None = None) -> None:
-        self._known: dict[Hashable, Operation] = {}
-        self._outer = outer
-
-    def find_or_add(self, key: Hashable, op: Operation) -> Operation | None:
-        """Return an earlier operation with this key; if there is none, add ``op``."""
-        scope: _Scope | None = self
-        while scope is not None:
-            known = scope._known.get(key)
-            if known is not None:
-                return known
-            scope = scope._outer
-        self._known[key] = op
-        return None
+_NONE: Mapping[Hashable, Operation] = {}
 
 
 def _key(op: Operation) -> Hashable:
@@ -56,18 +39,21 @@ def _key(op: Operation) -> Hashable:
     )
 
 
-def merge_equal(block: Block, outer: _Scope | None = None) -> None:
-    """Merge equal operations of a block and of the regions inside it."""
-    scope = _Scope(outer)
+def merge_equal(block: Block, outer: Mapping[Hashable, Operation] = _NONE) -> None:
+    """Merge equal operations of a block and of the regions inside it.
+
+    ``outer`` are the operations that dominate the block.
+    """
+    known = dict(outer)
     for op in list(block.ops):
         if op.regions:
-            inner = None if op.has_trait(IsolatedFromAbove) else scope
+            inner = _NONE if op.has_trait(IsolatedFromAbove) else known
             for region in op.regions:
                 for nested in region.blocks:
                     merge_equal(nested, inner)
         elif op.results and is_pure(op):
-            earlier = scope.find_or_add(_key(op), op)
-            if earlier is not None:
+            earlier = known.setdefault(_key(op), op)
+            if earlier is not op:
                 Rewriter.replace_op(op, [], earlier.results)
 
 

@@ -45,9 +45,9 @@ class Exchange:
         cast = memref.ReinterpretCastOp(self._memory, [0], [count], [1], flat)
         self._flat = build.insert(cast)
 
-    def line(self, dim: int, extent: int | None = None) -> SSAValue:
+    def line(self, dim: int) -> SSAValue:
         """Return 0, 1, 2, ... along a dimension, as a column (0) or a row (1)."""
-        extent = extent or self.shape[dim]
+        extent = self.shape[dim]
         line = self._build.insert(
             vector.StepOp(builtin.VectorType(builtin.IndexType(), [extent]))
         )

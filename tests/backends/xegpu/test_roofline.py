@@ -77,7 +77,7 @@ def of(
     """What is expected on a card; without one, on the first of pvc."""
     target = options.pop("target", "pvc")
     wanted = kernel._found((signature,), options, target)
-    meta, device = wanted[2].meta, find_device(target)
+    meta, device = wanted[3].loaded.meta, find_device(target)
     return expect(
         meta["work"],
         device,
@@ -196,7 +196,7 @@ def test_no_walk_is_faster_than_the_chosen_one(target: str, dtype: str) -> None:
     if dtype == "i8":
         signature, options = signature.replace("f32", "i32"), {"SUM": i32}
     device = find_device(target)
-    meta = gemm._found((signature,), options, target)[2].meta
+    meta = gemm._found((signature,), options, target)[3].loaded.meta
     gains = [1.0]
     for card in device.cards:
         best = replace(card, cache_bytes=1 << 60)
@@ -215,12 +215,12 @@ def test_no_walk_is_faster_than_the_chosen_one(target: str, dtype: str) -> None:
 
 
 def test_only_kernels_that_share_along_both_axes_walk() -> None:
-    found = gemm._found((BF16,), {}, "pvc")[2].meta["work"]["walk"]
+    found = gemm._found((BF16,), {}, "pvc")[3].loaded.meta["work"]["walk"]
     assert found > 1
     said = [each.text for each in gemm.explain(BF16, target="pvc").remarks]
     assert any(each.startswith(f"{found} programs along x") for each in said)
     arrays = "f32[M,N] f32[M,N] f32[M,N] f64"
-    assert triad._found((arrays,), {}, "pvc")[2].meta["work"]["walk"] == 0
+    assert triad._found((arrays,), {}, "pvc")[3].loaded.meta["work"]["walk"] == 0
 
 
 @pytest.mark.slow

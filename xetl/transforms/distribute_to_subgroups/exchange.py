@@ -14,10 +14,11 @@ Source: XeTile RFC, "tile_conv_layout", "tile_reduce"; docs/xetile.md, section 4
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from math import gcd
+from operator import add, mod, sub
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
@@ -62,7 +63,10 @@ def slices_for(
     """
     if source.subgroups != target.subgroups:
         return None
-    owned = [_Owned(shape, source, sg) for sg in range(source.subgroups)]
+    owned = [
+        {at: number for number, at in enumerate(origins(shape, source, sg))}
+        for sg in range(source.subgroups)
+    ]
     wanted = [origins(shape, target, sg) for sg in range(target.subgroups)]
     made: list[list[Slice]] = []
     for part in range(len(wanted[0])):
@@ -74,35 +78,28 @@ def slices_for(
     return made
 
 
-class _Owned:
-    """The places of elements in the parts of one subgroup."""
-
-    def __init__(self, shape: Sequence[int], layout: Layout, sg: int) -> None:
-        self._size = layout.sg_data
-        self._parts = {at: i for i, at in enumerate(origins(shape, layout, sg))}
-
-    def find(self, element: Offsets) -> tuple[int, Offsets] | None:
-        """Return the number of the part of an element and the offsets in this part.
-
-        Return None if the subgroup does not own the element.
-        """
-        inner = tuple(i % size for i, size in zip(element, self._size))
-        start = tuple(i - rest for i, rest in zip(element, inner))
-        part = self._parts.get(start)
-        return None if part is None else (part, inner)
-
-
 def _part(
-    owned: Sequence[_Owned], starts: Sequence[Offsets], old: Offsets, new: Offsets
+    owned: Sequence[Mapping[Offsets, int]],
+    starts: Sequence[Offsets],
+    old: Offsets,
+    new: Offsets,
 ) -> list[Slice] | None:
-    """Return the slices of one new part; ``starts``: its origin in each subgroup."""
+    """Return the slices of one new part.
+
+    Args:
+        owned: the numbers of the old parts of each subgroup, by their origins.
+        starts: the origin of the new part in each subgroup.
+        old: the size of the old parts; ``new``: that of the new one.
+    """
 
     def source_of(at: Offsets) -> tuple[int, Offsets] | None:
-        found = [
-            each.find(tuple(a + b for a, b in zip(start, at)))
-            for each, start in zip(owned, starts)
-        ]
-        return found[0] if all(each == found[0] for each in found) else None
+        found = set[tuple[int | None, Offsets]]()
+        for parts, start in zip(owned, starts):
+            element = tuple(map(add, start, at))
+            inner = tuple(map(mod, element, old))
+            found.add((parts.get(tuple(map(sub, element, inner))), inner))
+        part, inner = found.pop()
+        return None if found or part is None else (part, inner)
 
     size, blocks = tuple(map(gcd, old, new)), list[Slice]()
     for at in product(*(range(0, n, step) for n, step in zip(new, size))):

@@ -48,13 +48,17 @@ from xetl.transforms.propagate_wg_maps.rules import relations
 def distribute_elementwise(d: Distributor, op: Operation) -> None:
     """Apply the operation to each part; all parts use the same scalars."""
     layout = d.layout(op.results[0])
-    types = [d.part_type(result) for result in op.results]
     count = d.count(op.results[0])
     operands = [d.parts_for(operand, layout, count) for operand in op.operands]
-    new = [
-        d.team.add(rebuilt(op, list(of_part), types)).results
-        for of_part in zip(*operands)
-    ]
+    _apply(d, op, list(zip(*operands)), layout)
+
+
+def _apply(
+    d: Distributor, op: Operation, parts: Sequence[Sequence[SSAValue]], layout: Layout
+) -> None:
+    """Apply the operation to the operands of each part of its results."""
+    types = [d.part_type(result) for result in op.results]
+    new = [d.team.add(rebuilt(op, [*operands], types)).results for operands in parts]
     for number, result in enumerate(op.results):
         d.give(result, [results[number] for results in new], layout)
 
@@ -250,9 +254,7 @@ def distribute_mma(d: Distributor, op: xetile.TileMmaOp) -> None:
     for addends in sides[2:]:
         for pair, c in zip(pairs, addends):
             pair.append(c)
-    type_ = d.part_type(op.result)
-    new = [d.team.add(rebuilt(op, operands, [type_])) for operands in pairs]
-    d.give(op.result, [each.results[0] for each in new], target)
+    _apply(d, op, pairs, target)
 
 
 def distribute_transpose(
@@ -272,9 +274,7 @@ def _transpose_parts(d: Distributor, op: Operation) -> None:
     parts = d.parts(source, turned)
     down, right = rounds(matrix_shape(source), turned)
     order = [row * right + column for column in range(right) for row in range(down)]
-    type_ = d.part_type(result)
-    new = [d.team.insert(rebuilt(op, [parts[i]], [type_])) for i in order]
-    d.give(result, new, layout)
+    _apply(d, op, [[parts[i]] for i in order], layout)
 
 
 def distribute_shape_cast(d: Distributor, op: vector.ShapeCastOp) -> None:
@@ -300,14 +300,11 @@ def distribute_broadcast(
     parts = d.parts(op.source, wanted)
     source_rounds = rounds(before, wanted)
     down, right = rounds(matrix_shape(op.result), layout)
-    type_ = d.part_type(op.result)
-    new: list[SSAValue] = []
-    for row in range(down):
-        for column in range(right):
-            at = min(row, source_rounds[0] - 1), min(column, source_rounds[1] - 1)
-            part = parts[at[0] * source_rounds[1] + at[1]]
-            new.append(d.team.insert(rebuilt(op, [part], [type_])))
-    d.give(op.result, new, layout)
+    sources: list[list[SSAValue]] = []
+    for row, column in product(range(down), range(right)):
+        at = min(row, source_rounds[0] - 1), min(column, source_rounds[1] - 1)
+        sources.append([parts[at[0] * source_rounds[1] + at[1]]])
+    _apply(d, op, sources, layout)
 
 
 def distribute_reduce(d: Distributor, op: xetile.TileReduceOp) -> None:

@@ -7,7 +7,7 @@ origin of the memory, also in a view of a view.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -133,17 +133,6 @@ class Window:
         """Whether one tile has exactly these elements."""
         is_flat = len(self.shape) > 0 and all(n == 1 for n in self.shape[:-2])
         return self.mask is None and is_flat
-
-
-def _window(
-    b: Builder, op: Any, shape: tuple[int, ...], mask: SSAValue | None = None
-) -> Window:
-    """Return the window of a vector along the last dimensions, all in bounds."""
-    layout = layout_of(b, op.base)
-    offset = offset_of(b, layout, op.indices)
-    strides = layout.strides[len(layout.strides) - len(shape) :]
-    wanted = None if mask is None else shapes.as_matrix(b, mask)
-    return Window(layout.memory, offset, shape, strides, wanted)
 
 
 def strided_view(
@@ -275,30 +264,24 @@ def _store(b: Builder, op: _Store) -> Values:
 def _place(
     b: Builder, op: _Load | _Store, type_: Attribute
 ) -> tuple[Window, SSAValue | None]:
-    if isinstance(op, vector.GatherOp | vector.ScatterOp):
-        return _indexed(b, op)
-    mask = None if isinstance(op, vector.LoadOp | vector.StoreOp) else op.mask
-    return _window(b, op, shape_of(type_), mask), None
+    """Return the window of a vector along the last dimensions, all in bounds.
 
-
-# Gathers ----------------------------------------------------------------------------
-
-
-def _indexed(
-    b: Builder, op: vector.GatherOp | vector.ScatterOp
-) -> tuple[Window, SSAValue]:
-    """Return the window, and the offsets from indices along the last dimension."""
-    shape = shape_of(op.index_vec.type)
-    layout = layout_of(b, op.base)
+    A gather or scatter has an offset for each element, too, by its indices along the
+    last dimension.
+    """
+    layout, shape = layout_of(b, op.base), shape_of(type_)
     offset = offset_of(b, layout, op.indices)
-    mask = shapes.as_matrix(b, op.mask)
-    window = Window(layout.memory, offset, shape, (1,) * len(shape), mask)
+    strides = layout.strides[len(layout.strides) - len(shape) :]
+    is_plain = isinstance(op, vector.LoadOp | vector.StoreOp)
+    mask = None if is_plain else shapes.as_matrix(b, op.mask)
+    window = Window(layout.memory, offset, shape, strides, mask)
+    if not isinstance(op, vector.GatherOp | vector.ScatterOp):
+        return window, None
     offsets = shapes.as_matrix(b, op.index_vec)
     wide = VectorType(IndexType(), shape_of(offsets.type))
     if offsets.type != wide:
         offsets = b.insert(arith.IndexCastOp(offsets, wide))
-    stride = layout.strides[-1] if layout.strides else 1
-    return window, _times(b, offsets, stride)
+    return window, _times(b, offsets, layout.strides[-1] if layout.strides else 1)
 
 
 # Transfers --------------------------------------------------------------------------
