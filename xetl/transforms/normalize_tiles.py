@@ -90,15 +90,14 @@ def _turned_map(type_: xetile.TileType) -> xetile.WorkgroupMap | None:
 
 
 def _init_tile(op: xetile.InitTileOp) -> None:
-    build, source = Builder.before(op), op.source
-    if is_memref(source.type):
-        source = build.insert(_turned_view(source))
+    views = [_turned_view(op.source)] if is_memref(op.source.type) else []
+    source = views[0].result if views else op.source
     parts = (op.mixed_offsets, op.mixed_sizes, op.mixed_strides)
     offsets, sizes, strides = map(_swapped, parts)
     type_ = _turned_type(op.result.type)
     new = xetile.InitTileOp(source, offsets, type_, sizes, strides)
     new.attributes.update(op.attributes)
-    Rewriter.replace_op(op, [], [build.insert(new)])
+    _replace(op, [*views, new])
 
 
 def _turned_view(source: SSAValue) -> memref.TransposeOp:
@@ -121,8 +120,7 @@ def _swapped(values: Sequence[Any]) -> list[Any]:
 
 
 def _update(op: xetile.UpdateTileOffsetOp) -> None:
-    new = xetile.UpdateTileOffsetOp(op.tile, _swapped(op.mixed_offsets))
-    Rewriter.replace_op(op, [], [Builder.before(op).insert(new)])
+    _replace(op, [xetile.UpdateTileOffsetOp(op.tile, _swapped(op.mixed_offsets))])
 
 
 def _load(op: xetile.LoadTileOp) -> None:
@@ -148,12 +146,17 @@ def _replace_turned(
     op: xetile.LoadTileOp | xetile.AtomicRmwTileOp, new: Operation
 ) -> None:
     """Replace a value by a new one, transposed back; a map of the user is kept."""
-    build = Builder.before(op)
-    back = xetile.TileTransposeOp(build.insert(new))
+    back = xetile.TileTransposeOp(new.results[0])
     found = _turned_map(xetile.tile_type(op.tile))
     if found is not None:
         back.attributes["map"] = found
-    Rewriter.replace_op(op, [], [build.insert(back)])
+    _replace(op, [new, back])
+
+
+def _replace(op: Operation, new: Sequence[Operation]) -> None:
+    for each in new:
+        each.location = op.location
+    Rewriter.replace_op(op, list(new))
 
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
