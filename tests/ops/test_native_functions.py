@@ -34,7 +34,7 @@ def general(monkeypatch: pytest.MonkeyPatch, records_first_calls: None) -> list[
     """The functions whose calls go the general way from now on."""
     fastcall._entry()
     found: list[str] = []
-    run = Function._run
+    run = Function.compute_for
 
     def counted(self: Any, *args: Any) -> Any:
         found.append(self.name)
@@ -45,7 +45,7 @@ def general(monkeypatch: pytest.MonkeyPatch, records_first_calls: None) -> list[
         return matmul(*args, **kwargs)
 
     matmul = matrix_product.compute_product
-    monkeypatch.setattr(Function, "_run", counted)
+    monkeypatch.setattr(Function, "compute_for", counted)
     monkeypatch.setattr(matrix_product, "compute_product", product)
     return found
 
