@@ -233,6 +233,17 @@ def test_batches_in_any_order_of_memory() -> None:
     check(five[:, :, ::-1], small(2, 3, 1, 2, 30, 9))
 
 
+@pytest.mark.parametrize("name", ["bf16", "i8", "f32"])
+@pytest.mark.parametrize("width", [48, 50, 64])  # whole lines, or not
+def test_batches_larger_than_a_cache(name: str, width: int) -> None:
+    """Each result fits caches, all do not; strips end with few rows and columns."""
+    shape = 2 * (1 << 20) // (45 * width * RESULTS[name].itemsize) + 1, 45, width
+    a = small(*shape[:2], 20, dtype=DTYPES[name])
+    b = small(shape[0], 20, width, dtype=DTYPES[name])
+    result, expected = matmul(a, b), exact(a, b).astype(RESULTS[name])
+    assert np.array_equal(result, expected)
+
+
 def test_rows_of_a_batch_become_one_product() -> None:
     a, b = small(6, 50, 30), small(30, 70)
     check(a, b)
