@@ -29,10 +29,8 @@ from xetl_cpu.microkernels.blocking import FEW_PANELS, Blocking
 
 _NULL = llvm.ir.Constant(llvm.PTR, None)
 
-_PAST, _CONTEXT = (
-    llvm.parameters("i1 past, i1 prefetch"),
-    llvm.parameters("ptr context"),
-)
+_FAR = llvm.parameters("i1 past, i1 prefetch")
+_CONTEXT = llvm.parameters("ptr context")
 """Parameters after `OUTPUT`: whether whole lines bypass the caches, or lines are
 prefetched to be written; and what the function reads that computes the elements."""
 
@@ -46,7 +44,7 @@ class _Destination:
 
     def parameters(self) -> tuple[tuple[str, llvm.Type], ...]:
         """Return the parameters of the block GEMM for it."""
-        return epilogue.OUTPUT + _PAST + (_CONTEXT if self.compute else ())
+        return epilogue.OUTPUT + _FAR + (_CONTEXT if self.compute else ())
 
 
 def emit_amx_block_gemm(
