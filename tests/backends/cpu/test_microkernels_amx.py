@@ -56,6 +56,22 @@ def run(amx, blocking, a, b, c, accumulate=True):
     return scratch
 
 
+def run_to(amx, blocking, a, b, to, stride, out="bf16", far=NEAR):
+    """Store A @ B to the matrix at ``to``, whose rows are ``stride`` elements apart."""
+    (rows, k), n = a.shape, b.shape[1]
+    panels = -(-n // blocking.nr)
+    packed = fenced(panels_of(blocking, b, panels))
+    emit = [lambda module: emit_block_gemm(module, AMX, blocking, out)]
+    gemm, start, stop = compile_functions(AMX, [*emit, configure, release])
+    c = fenced(np.zeros((blocking.rows_padded, blocking.ldc), np.float32))
+    with amx.counting():
+        start()
+        of_b, of_c = (packed, packed[0].size, panels), (c, False, *NOTHING)
+        gemm(fenced(a), k, rows, k, *of_b, *of_c, to, stride, n, *far)
+        stop()
+    assert not amx.errors()
+
+
 @pytest.mark.parametrize("block", [(32, 32), (64, 64), (16, 48), (48, 16), (16, 16)])
 @pytest.mark.parametrize("k", [32, 96, 1056])
 def test_bf16(amx, block, k):
@@ -120,17 +136,8 @@ def test_the_last_piece_goes_to_the_users_matrix(amx, out, dtype):
     rng = np.random.default_rng(0)
     a = rng.integers(-2, 3, (m, k)).astype(BF16)  # the last strip overlaps
     b = rng.integers(-2, 3, (k, n)).astype(BF16)
-    packed = panels_of(blocking, b, 2)
-    emit = [lambda module: emit_block_gemm(module, AMX, blocking, out)]
-    gemm, start, stop = compile_functions(AMX, [*emit, configure, release])
-    c = fenced(np.zeros((64, blocking.ldc), np.float32))
     to = fenced(np.full(m * (n + 3) - 3, 7, dtype))
-    with amx.counting():
-        start()
-        of_b = (fenced(packed), packed[0].size, 2)
-        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, n + 3, n, *NEAR)
-        stop()
-    assert not amx.errors()
+    run_to(amx, blocking, a, b, to, n + 3, out)
     rows = np.append(to, [dtype(7)] * 3).reshape(m, n + 3)
     want = a.astype("f4") @ b.astype("f4")
     assert np.array_equal(rows[:, :n].astype("f4"), want.astype(dtype).astype("f4"))
@@ -181,17 +188,9 @@ def test_stores_may_bypass_the_caches_or_have_prefetches(amx, far):
     m, n, k = 41, 50, 64
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, shape).astype(BF16) for shape in ((m, k), (k, n)))
-    packed = panels_of(blocking, b, 2)
-    emit = [lambda module: emit_block_gemm(module, AMX, blocking, "bf16")]
-    gemm, start, stop = compile_functions(AMX, [*emit, configure, release])
-    c = fenced(np.zeros((64, blocking.ldc), np.float32))
     to = fenced(np.full((m, 64), 7, BF16))  # whole pages: rows begin on lines
     assert to.ctypes.data % 64 == 0
-    with amx.counting():
-        start()
-        of_b = (fenced(packed), packed[0].size, 2)
-        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, 64, n, *far)
-        stop()
+    run_to(amx, blocking, a, b, to, 64, far=far)
     assert np.array_equal(to[:, :n], (a.astype("f4") @ b.astype("f4")).astype(BF16))
     assert (to[:, n:] == 7).all()
 
@@ -202,17 +201,8 @@ def test_half_strips_have_half_the_products(amx, m, n, tiles):
     blocking, k = choose_blocking(AMX, "bf16", 64, 64), 64
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, shape).astype(BF16) for shape in ((m, k), (k, n)))
-    packed = panels_of(blocking, b, 2)
-    emit = [lambda module: emit_block_gemm(module, AMX, blocking, "f32")]
-    gemm, start, stop = compile_functions(AMX, [*emit, configure, release])
-    c = fenced(np.zeros((64, blocking.ldc), np.float32))
     to = fenced(np.zeros((m, n), np.float32))
-    with amx.counting():
-        start()
-        of_b = (fenced(packed), packed[0].size, 2)
-        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, n, n, *NEAR)
-        stop()
-    assert not amx.errors()
+    run_to(amx, blocking, a, b, to, n, "f32")
     assert np.array_equal(to, a.astype("f4") @ b.astype("f4"))
     assert amx.total()["tdpbf16ps"] == tiles * k // 32
 
