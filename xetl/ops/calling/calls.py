@@ -189,11 +189,8 @@ def as_matrices(a: Numbers, b: Numbers) -> Views:
         return as_row, as_column, as_row
     if is_row:
         return as_row, itself, lambda x: x[..., None, :]
-    return (
-        itself,
-        as_column if is_column else itself,
-        as_column if is_column else itself,
-    )
+    view = as_column if is_column else itself
+    return itself, view, view
 
 
 def as_row(x: Numbers) -> Numbers:
