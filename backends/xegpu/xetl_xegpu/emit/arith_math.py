@@ -24,7 +24,7 @@ from xetl.codegen.math import FUNCTIONS
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.dialects.upstream import arith, math
 from xetl_xegpu.emit.emitter import KernelEmitter, combine, elementary
-from xetl_xegpu.emit.scalars import element_of, is_vector
+from xetl_xegpu.emit.scalars import is_vector
 
 _KINDS = {
     arith.SubiOp: "sub",
@@ -35,7 +35,7 @@ _KINDS = {
 
 def is_bool(type_: types.Type) -> bool:
     """Whether a type is a boolean or a vector of booleans."""
-    return element_of(type_) == types.I1
+    return types.element_of(type_) == types.I1
 
 
 def _combining(kind: str) -> Emit:
@@ -81,7 +81,7 @@ def _int_to_float(name: str) -> Emit:
 
     def emit(em: KernelEmitter, op: Operation) -> object:
         (source,) = em.all(op.operands)
-        width = element_of(source.type).width
+        width = types.element_of(source.type).width
         if width == 1:
             return _bool_to_float(em, op, -1.0 if name == "sitofp" else 1.0)
         if not types.is_narrow_float(op.results[0].type) or width > types.I32.width:
@@ -179,7 +179,7 @@ def erf_of_f32(em: KernelEmitter, x: types.Value) -> types.Value:
 
 
 def _erf(em: KernelEmitter, x: types.Value) -> types.Value:
-    if element_of(x.type) == types.F32:
+    if types.element_of(x.type) == types.F32:
         return erf_of_f32(em, x)
     return elementary(em, "erf", x)
 

@@ -14,14 +14,14 @@ from typing import Any
 from xdsl.ir import Operation
 
 from xetl.codegen.emitter import Emitter
-from xetl.codegen.types import I32, PTR, Builder, Module, Type, Value, ll
+from xetl.codegen.types import I32, PTR, Builder, Module, Type, Value, element_of, ll
 from xetl.devices import Device
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.errors import InternalError
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.builtins import Builtin, function
 from xetl_xegpu.emit.opencl_types import opencl_type
-from xetl_xegpu.emit.scalars import ScalarBuilder, element_of, is_vector
+from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
 
 LINE = 64
 """The alignment of private and local arrays in bytes: the size of a register."""

@@ -29,13 +29,13 @@ from xetl.codegen.types import (
     Module,
     Type,
     Value,
+    element_of,
     ll,
 )
 from xetl.settings import DpasSums
 from xetl_xegpu.emit.builtins import Product, find_builtin
 from xetl_xegpu.emit.emitter import ask, new_function, together
 from xetl_xegpu.emit.emulated_blocks import Body, define_block
-from xetl_xegpu.emit.scalars import element_of
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import PIECE
 
