@@ -139,6 +139,26 @@ def test_few_columns_are_no_wider_than_they_are() -> None:
     assert tiles.grid[0] >= 8
 
 
+@pytest.mark.parametrize("n", [9, 40, 72, 80, 96, 144, 200, 240])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_small_tiles_compute_no_vector_of_padding(n: int, cores: int) -> None:
+    tiles = choose_tiles(100, n, cores=cores)
+    assert tiles.columns * tiles.grid[1] - n < 16
+
+
+@pytest.mark.parametrize("m", [136, 144, 200, 240])
+@pytest.mark.parametrize("cores", [2, 4])
+def test_each_core_has_as_many_rows_of_a_small_product(m: int, cores: int) -> None:
+    tiles = choose_tiles(m, m, cores=cores)
+    assert prod(tiles.grid) == cores
+    assert m - (cores - 1) * tiles.rows > tiles.rows // 3
+
+
+@pytest.mark.parametrize("m", [40, 64, 80, 96])
+def test_a_product_too_small_for_threads_is_one_tile(m: int) -> None:
+    assert choose_tiles(m, m, cores=4).grid == (1, 1, 1)
+
+
 @pytest.mark.parametrize(("m", "n"), [(128, 4096), (512, 512), (1024, 1024)])
 def test_there_are_programs_for_several_threads(m: int, n: int) -> None:
     x, y, z = choose_tiles(m, n, cores=2).grid

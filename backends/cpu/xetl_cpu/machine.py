@@ -152,9 +152,10 @@ FAMILIES = {
             Cache(105 * MB, 15, 56),
             # The last two fitted to 6 tiles in f32: of the peak 24 sums reach 86 %, 16
             # and 20 81 %; without unrolling 77 %. L3 in a virtual machine, beside a
-            # busy core: 135 ns.
+            # busy core: 135 ns. L2 alone delivers 45 bytes; 3 x 112, which takes 43 a
+            # cycle beside multiply-adds, was 15 % slower (200 cubed) than 8 x 48.
             replace(
-                _TWO_FMAS, dot_latency=6, l2_bytes=45, l3_latency=300, step=1.4, loop=2
+                _TWO_FMAS, dot_latency=6, l2_bytes=38, l3_latency=300, step=1.4, loop=2
             ),
             # A core of Granite Rapids, whose L3 has 480 MB, writes 10 GB/s into it and
             # 25 past it. Three copies, each of the last one's result, take 10 % longer
