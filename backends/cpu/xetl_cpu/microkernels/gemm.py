@@ -4,7 +4,7 @@ The loops, outermost first:
 
     blocks of mc rows    of A, k wide, they stay in L2
       panels of B        k x nr, read from L2 or L1 by all strips
-        strips of mr rows
+        strips of mr rows (outside of the panels if these stay in L1)
           micro-kernel   mr x nr accumulators
 
 A is read in place, row by row: ``mr`` words of A are broadcast one after the other, and
@@ -19,6 +19,7 @@ then a product of one run never touches scratch.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import field, replace
 from functools import partial
 
@@ -110,13 +111,14 @@ def emit_block_gemm(
     if builder is None:
         return function
     mark_final(function)
-    _emit_loops(builder, blocking, function, out, last, asks, has_ldb)
+    _emit_loops(builder, target, blocking, function, out, last, asks, has_ldb)
     builder.ret_void()
     return function
 
 
 def _emit_loops(
     builder: Builder,
+    target: Target,
     blocking: Blocking,
     function: Function,
     out: str | None,
@@ -131,21 +133,16 @@ def _emit_loops(
     total = blocking.arithmetic.accumulator_type
     last_row, shifts = builder.sub(rows, 1), blocking.arithmetic.shifts_b
     room = _Surplus.room(builder, blocking) if shifts else None
-    with (
-        _loop(builder, rows, step=blocking.mc, name="block") as block,
-        _loop(builder, panels, name="panel") as panel,
-    ):
+    with _loop(builder, rows, step=blocking.mc, name="block") as block:
         end = builder.minimum(builder.add(block.index, blocking.mc), rows)
-        b_panel = builder.offset(b, element, builder.mul(panel.index, panel_stride))
-        column = builder.mul(panel.index, blocking.nr)
-        c_panel = builder.offset(c, total, column)
-        with _loop(
-            builder, end, start=block.index, step=blocking.mr, name="strip"
-        ) as strip:
-            c_strip = builder.offset(
-                c_panel, total, builder.mul(strip.index, blocking.ldc)
-            )
-            strip_rows = epilogue.StripRows(builder, strip.index, last_row, blocking.mr)
+        for strip, panel in _strips(
+            builder, target, blocking, (block.index, end), k, panels
+        ):
+            b_panel = builder.offset(b, element, builder.mul(panel, panel_stride))
+            column = builder.mul(panel, blocking.nr)
+            c_panel = builder.offset(c, total, column)
+            c_strip = builder.offset(c_panel, total, builder.mul(strip, blocking.ldc))
+            strip_rows = epilogue.StripRows(builder, strip, last_row, blocking.mr)
             with builder.if_then(accumulate):
                 epilogue.prefetch_c(builder, blocking, c_strip)
             a_rows = strip_rows.of(a, lda, element)
@@ -153,7 +150,7 @@ def _emit_loops(
                 builder, blocking, a_rows, b_panel, blocking.vectors, ldb
             )
             if asks:
-                who = Strip(builder, blocking, strip.index, block.index, panel.index)
+                who = Strip(builder, blocking, strip, block.index, panel)
                 tile.ahead = or_next_pieces(
                     who, next_operands(who, function.args, ldb), later, (rows, panels)
                 )
@@ -162,12 +159,12 @@ def _emit_loops(
             if out is not None:
                 to = epilogue.Output(out, strip_rows, column, *output)
                 to.prefetch(builder, blocking)
-            below = (builder.sub(end, strip.index), last) if last else None
+            below = (builder.sub(end, strip), last) if last else None
             sums = _sums(tile, k, left, below)
             if room is not None:
-                at = builder.sub(strip.index, block.index)
+                at = builder.sub(strip, block.index)
                 surplus = _Surplus(tile, builder.offset(room, I32, at))
-                with builder.if_then(builder.icmp_signed("==", panel.index, 0)):
+                with builder.if_then(builder.icmp_signed("==", panel, 0)):
                     surplus.compute(k)
                 sums = surplus.subtracted_from(sums)
             sums = epilogue.with_c(builder, blocking, sums, c_strip, accumulate)
@@ -175,6 +172,36 @@ def _emit_loops(
                 epilogue.store_sums(builder, blocking, sums, c_strip)
             else:
                 epilogue.finish(builder, blocking, sums, c_strip, to)
+
+
+def _strips(
+    builder: Builder,
+    target: Target,
+    blocking: Blocking,
+    rows: tuple[Value, Value],
+    k: Value,
+    panels: Value,
+) -> Generator[tuple[Value, Value]]:
+    """Loop over the strips of a block: yield the first row and the panel of each.
+
+    All strips of a panel follow each other, so that it stays in L1. If all panels stay
+    there, all panels of a strip do, because then the result is written in the order of
+    memory (4000 x 16 x 2048 in f32 on Sapphire Rapids, busy: 7.4 ms, then 4.1).
+    """
+    (start, end), mr = rows, blocking.mr
+    strips = builder.udiv(builder.add(builder.sub(end, start), mr - 1), mr)
+    size = builder.mul(builder.mul(k, panels), blocking.nr * blocking.compute_bytes)
+    is_short = builder.icmp_signed("<=", size, target.machine.l1.size * 2 // 3)
+    outer, inner = (
+        builder.select(is_short, *both) for both in ((strips, panels), (panels, strips))
+    )
+    with (
+        _loop(builder, outer, name="outer") as one,
+        _loop(builder, inner, name="strip") as other,
+    ):
+        strip = builder.select(is_short, one.index, other.index)
+        panel = builder.select(is_short, other.index, one.index)
+        yield builder.add(start, builder.mul(strip, mr)), panel
 
 
 def _last_rows(target: Target, blocking: Blocking) -> int:

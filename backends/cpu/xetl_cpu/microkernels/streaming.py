@@ -92,7 +92,7 @@ class Streams:
         at = builder.mul(first, product.ldb)
         self._start = builder.offset(product.b, product.bits, at)
         size = product.bits.width // 8
-        most = product.target.machine.l3.size // 2 // size
+        most = product.target.machine.most_near(product.blocking.block_m) // size
         is_far = builder.icmp_signed(">", product.elements, most)
         following = builder.mul(product.ldb, len(skipped))
         self._distance = builder.select(is_far, following, -LINE // size)
@@ -106,8 +106,9 @@ class Streams:
     def ask(self, index: Value, size: int = LINE) -> None:
         """Prefetch ``size`` bytes of the streams after these into L2.
 
-        If B stays in L3, it prefetches what was read before, which does nothing: real
-        prefetches would cost 15 % there, as much as they gain if memory is read.
+        If B stays in an L3 that is near, it prefetches what was read before, which does
+        nothing: real prefetches would cost 15 % there, as much as they gain if memory
+        is read.
         """
         if self._product.blocking.block_m < self._product.target.machine.asks_from:
             return
