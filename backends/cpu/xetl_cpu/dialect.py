@@ -318,8 +318,8 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     type, and not to c. The region ``epilogue``, if it has a block, computes the stored
     elements: its arguments are a vector of sums and their row and first column in
     ``out``. If ``is_packing``, the program packs the part of ``next_b`` at (next_k,
-    next_n) next. ``ldb`` is the elements from one row of a panel to the next; if it is
-    absent, panels have no gaps.
+    next_n) next. ``ldb`` is the elements from one row of a panel to the next, and
+    ``b_cols`` the columns that may be read; if they are absent, panels have no gaps.
     """
 
     a = irdl.operand_def(builtin.MemRefType)
@@ -334,7 +334,7 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     next_b = irdl.opt_operand_def(builtin.MemRefType)
     next_k = next_n = irdl.opt_operand_def(builtin.IndexType)
     is_packing = irdl.opt_operand_def(builtin.i1)
-    ldb = irdl.opt_operand_def(builtin.IndexType)
+    ldb = b_cols = irdl.opt_operand_def(builtin.IndexType)
     epilogue = irdl.opt_region_def()
 
     def output(self) -> Output | None:
@@ -360,6 +360,8 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
             raise VerifyException("out, out_row, out_col, cols, is_wanted: all or none")
         if len({value is None for value in self._later}) > 1:
             raise VerifyException("next_b, next_k, next_n, is_packing: all or none")
+        if (self.ldb is None) != (self.b_cols is None):
+            raise VerifyException("ldb, b_cols: both or none")
 
 
 class SkinnyGemmOp(BlockOp, name="xsmm.skinny_gemm"):

@@ -339,7 +339,7 @@ def test_of_panels_in_place_the_next_one_is_asked_for(monkeypatch, unroll):
     a = np.zeros((2 * mc, k), np.float32)
     b = np.zeros((k, 4, nr // 16, 64), np.uint8)
     c = np.zeros((blocking.rows_padded, blocking.ldc), np.float32)
-    gemm(a, k, mc, k, b, nr, 2, c, False, *NOTHING, 4 * nr)
+    gemm(a, k, mc, k, b, nr, 2, c, False, *NOTHING, 4 * nr, 2 * nr)
     assert b.any(3).all((0, 2)).tolist() == [False, True, True, False]
     assert not b[:, [0, 3]].any()
 

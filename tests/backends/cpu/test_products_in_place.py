@@ -88,6 +88,34 @@ def test_elements_behind_a_matrix_are_zeros(size: tuple[int, int]) -> None:
     same(out, expected[:, :, :28].astype(np.float32))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(16, 300, 300), (8, 400, 33), (9, 70, 517)])
+def test_of_the_last_panel_nothing_behind_the_matrix_is_read(
+    dtype: Any, shape: tuple[int, int, int]
+) -> None:
+    """With few rows, loads of the columns that a panel has too many have masks."""
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a = fenced(small_integers(rng, 1, m, k, dtype=dtype))
+    b = small_integers(rng, 1, k, n, dtype=dtype)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    c = fenced(np.full((1, m, n), 7, dtype))
+    tiles = {"ACC": xetile.f64 if dtype == np.float64 else xetile.f32, "BM": 32}
+    products[1, -(-n // 128), 1](a, fenced(b), c, BN=128, BK=32, **tiles)
+    same(c, exact.astype(dtype))
+
+
+@pytest.mark.parametrize("shape", [(70, 3, 200), (33, 16, 260), (50, 1, 130)])
+def test_short_steps_store_the_result_in_the_order_of_memory(
+    shape: tuple[int, int, int],
+) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b = small_integers(rng, 1, m, k), small_integers(rng, 1, k, n)
+    out = run(fenced(a), fenced(b), BM=80, BN=264, BK=32)
+    same(out, (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("shape", [(6, 47), (6, 48), (20, 20), (32, 300), (9, 1)])
 def test_few_rows_by_contiguous_columns(dtype: Any, shape: tuple[int, int]) -> None:

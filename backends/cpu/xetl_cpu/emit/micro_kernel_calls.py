@@ -107,7 +107,7 @@ def _block_gemm(em: KernelEmitter, op: dialect.BlockGemmOp) -> None:
         em.strided(op.c).address,
         em.get(op.accumulate) if op.accumulate is not None else ll.Constant(I1, 1),
         *_later(em, op, blocking),
-        *([] if op.ldb is None else [em.get(op.ldb)]),
+        *em.all([each for each in (op.ldb, op.b_cols) if each is not None]),
         *_output(em, output, blocking),
         *context,
     ]

@@ -34,7 +34,7 @@ def block_gemm_parameters(
     out: str | None, has_ldb: bool = False
 ) -> tuple[tuple[str, Type], ...]:
     """Return the parameters of `emit_block_gemm`; ``out``: C may go elsewhere."""
-    given = _BLOCK_GEMM + parameters("i64 ldb") if has_ldb else _BLOCK_GEMM
+    given = _BLOCK_GEMM + parameters("i64 ldb, i64 b_cols") if has_ldb else _BLOCK_GEMM
     return given if out is None else given + OUTPUT
 
 

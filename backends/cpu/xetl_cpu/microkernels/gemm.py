@@ -80,8 +80,9 @@ def emit_block_gemm(
     * ``later`` is null, or the start of ``pieces`` pieces of memory, ``later_stride``
       bytes apart, that will be packed next: they are prefetched, never read.
 
-    With ``has_ldb``, ``ldb`` follows, the elements from one row of a panel to the next,
-    so that ``b`` may be a matrix in place. Its last panel is read in full, too.
+    With ``has_ldb``, ``ldb, b_cols`` follow: the elements from one row of a panel to
+    the next, so that ``b`` may be a matrix in place, and the columns that may be read.
+    If the target has no masks, the last panel is read in full nevertheless.
 
     With ``out``, a matrix's dtype, ``out, out_stride, cols`` follow: if the pointer is
     not null, the result goes there instead, with rows ``out_stride`` elements apart,
@@ -128,7 +129,7 @@ def _emit_loops(
 ) -> None:
     a, lda, rows, k, b, panel_stride, panels, c, accumulate, *rest = function.args
     later, output = (rest[0], rest[1], rest[2]), rest[3:]
-    ldb = output.pop(0) if has_ldb else None
+    ldb, b_cols = (output.pop(0), output.pop(0)) if has_ldb else (None, None)
     element = ir.IntType(8 * blocking.compute_bytes)
     total = blocking.arithmetic.accumulator_type
     last_row, shifts = builder.sub(rows, 1), blocking.arithmetic.shifts_b
@@ -155,12 +156,13 @@ def _emit_loops(
                     who, next_operands(who, function.args, ldb), later, (rows, panels)
                 )
             left = builder.sub(output[-1], column) if output else None
+            b_left = builder.sub(b_cols, column) if b_cols is not None else None
             to = None
             if out is not None:
                 to = epilogue.Output(out, strip_rows, column, *output)
                 to.prefetch(builder, blocking)
             below = (builder.sub(end, strip), last) if last else None
-            sums = _sums(tile, k, left, below)
+            sums = _sums(tile, k, left, below, b_left if target.has_masks else None)
             if room is not None:
                 at = builder.sub(strip, block.index)
                 surplus = _Surplus(tile, builder.offset(room, I32, at))
@@ -217,25 +219,33 @@ def _last_rows(target: Target, blocking: Blocking) -> int:
 
 
 def _sums(
-    tile: RegisterTile, k: Value, cols: Value | None, rows: tuple[Value, int] | None
+    tile: RegisterTile,
+    k: Value,
+    cols: Value | None,
+    rows: tuple[Value, int] | None,
+    b_cols: Value | None,
 ) -> list[Value]:
     """Return the sums of a strip; only of half of the vectors or few rows, if it ends.
 
     At 1000 x 1000 x 1000 the last panel has 8 of 32 columns. 64 rows are 10 strips of 6
-    and one of 4, not 11.
+    and one of 4, not 11. If fewer than all columns of B may be read (``b_cols``), loads
+    have masks.
     """
     builder, blocking, half = tile.builder, tile.blocking, tile.vectors // 2
     once = replace(blocking, unroll=1)  # one panel, or strip: less to compile
+    few = replace(tile, blocking=once, ahead=[])
+    ending = replace(few, left=b_cols)
     ways = list[tuple[str, Value, RegisterTile]]()
     if cols is not None and half:
         is_narrow = builder.icmp_signed("<=", cols, half * blocking.lanes)
-        narrow = replace(tile, blocking=once, vectors=half, ahead=[])
-        ways.append(("narrow", is_narrow, narrow))
+        ways.append(("narrow", is_narrow, replace(ending, vectors=half)))
+    if b_cols is not None:
+        ends = builder.icmp_signed("<", b_cols, blocking.nr)
+        ways.append(("masked", ends, ending))
     if rows is not None:
         left, last = rows
         is_low = builder.icmp_signed("<=", left, last)
-        low = replace(tile, blocking=once, a_rows=tile.a_rows[:last], ahead=[])
-        ways.append(("low", is_low, low))
+        ways.append(("low", is_low, replace(few, a_rows=tile.a_rows[:last])))
     return _first_of(ways, tile, k)
 
 
@@ -260,6 +270,7 @@ class RegisterTile:
         vectors: how many vectors of each row are computed; the panel may have more.
         ldb: elements from one row of the panel to the next; None: it has no gaps.
         ahead: memory to prefetch, once in the body of the loop.
+        left: columns of B from its start on; others are not read. None: enough.
     """
 
     builder: Builder
@@ -269,6 +280,7 @@ class RegisterTile:
     vectors: int
     ldb: Value | None = None
     ahead: list[Ahead] = field(default_factory=list[Ahead])
+    left: Value | None = None
 
     def sums(self, k: Value) -> list[Value]:
         """Return the sums over ``k`` row by row, and zeros for vectors not computed.
@@ -366,15 +378,17 @@ class RegisterTile:
         return self._update(sums, words, self._load_b(b))
 
     def _load_b(self, b: Value) -> list[Value]:
-        lanes, word = self.blocking.lanes, self.blocking.arithmetic.word
-        aligned = self.blocking.compute_bytes
+        builder, lanes = self.builder, self.blocking.lanes
+        type_ = vector(self.blocking.arithmetic.word, lanes)
+        starts = range(0, self.vectors * lanes, lanes)
+        places = [builder.offset(b, self.blocking.arithmetic.word, at) for at in starts]
+        if self.left is None:
+            aligned = self.blocking.compute_bytes
+            return [builder.load(at, typ=type_, align=aligned) for at in places]
+        masks = [builder.lane_mask(builder.sub(self.left, at), lanes) for at in starts]
         return [
-            self.builder.load(
-                self.builder.offset(b, word, number * lanes),
-                typ=vector(word, lanes),
-                align=aligned,
-            )
-            for number in range(self.vectors)
+            builder.masked_load(at, type_, mask)
+            for at, mask in zip(places, masks, strict=True)
         ]
 
     def _update(

@@ -138,8 +138,11 @@ class _Product:
             chunk.multiply_columns([result.memref, *panels], chunk.in_place(build))
 
     def _no_gaps(self, build: Builder) -> list[SSAValue]:
-        """Return the distance of rows of packed panels, if others may be in place."""
-        return [] if self.lies is None else [build.index(self.blocking.nr)]
+        """Return what packed panels have for `_b_in_place`'s distance and columns."""
+        if self.lies is None:
+            return []
+        nr = self.blocking.nr
+        return [build.index(nr), build.index(build.rounded_up(self.extents[2], nr))]
 
     def emit(self, build: Builder, is_own: SSAValue | None) -> None:
         """Emit the product by blocks of rows if A is copied, or as one block.
@@ -318,7 +321,7 @@ class _Chunk(_Product):
             build.compare("sgt", self.at, 0) if self.starts else None,
             *(self._output() or [None] * len(Output._fields)),
             *(self._later() or [None] * len(Later._fields)),
-            panels[3] if panels[3:] else None,
+            *(panels[3:] or (None, None)),
             regions=[Region() if self.to is None else self.to.epilogue()],
             plan=self.blocking,
             location=self.op.location,
@@ -360,7 +363,7 @@ class _Chunk(_Product):
     def _panels(self) -> Sequence[SSAValue]:
         """Return panels of this chunk of B: memory, offset of the first, distance.
 
-        If B may be in place, return the distance of rows, too.
+        If B may be in place, return the distance of rows and the columns, too.
         """
         if self.is_own is None:
             return self._packed_b(self.build)
@@ -382,7 +385,8 @@ class _Chunk(_Product):
         row = build.plus(b.row, self.at)
         first = build.plus(first, build.plus(build.times(row, ldb), b.col))
         whole = reinterpret(build, source, 0, (build.times(b.rows, ldb),), (1,))
-        return [whole, *map(build.index, (first, self.blocking.nr, ldb))]
+        place = first, self.blocking.nr, ldb, self.extents[2]
+        return [whole, *map(build.index, place)]
 
     def _pack_b(self, build: Builder) -> list[SSAValue]:
         """Pack the chunk to per-thread scratch."""
