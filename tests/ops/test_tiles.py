@@ -154,6 +154,18 @@ def test_each_core_has_as_many_rows_of_a_small_product(m: int, cores: int) -> No
     assert m - (cores - 1) * tiles.rows > tiles.rows // 3
 
 
+@pytest.mark.parametrize("m", [5, 7, 9, 13, 20, 31])
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_few_rows_have_few_rows_of_padding(m: int, by_columns: bool) -> None:
+    tiles = choose_tiles(m, 300, b_by_columns=by_columns, cores=2)
+    assert m <= tiles.rows < m + max(1, m / 4)
+
+
+def test_short_steps_have_long_pieces_of_rows() -> None:
+    assert choose_tiles(4000, 4000, cores=2, k=5).columns == 512
+    assert choose_tiles(4000, 200, cores=2, k=5).columns == 208
+
+
 @pytest.mark.parametrize("m", [40, 64, 80, 96])
 def test_a_product_too_small_for_threads_is_one_tile(m: int) -> None:
     assert choose_tiles(m, m, cores=4).grid == (1, 1, 1)
