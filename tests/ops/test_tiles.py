@@ -18,7 +18,7 @@ from xetl.ops.products.device_tiles import (
     find_gpu,
     seconds,
 )
-from xetl.ops.products.plans import choose_tiles
+from xetl.ops.products.host_tiles import choose_tiles
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])

@@ -10,7 +10,7 @@ from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.calling.declarations import SUMS, Operand
 from xetl.ops.calling.views import array_of
-from xetl.ops.products.plans import ENOUGH, STREAMED, smallest
+from xetl.ops.products.host_tiles import ENOUGH, STREAMED, smallest
 from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND

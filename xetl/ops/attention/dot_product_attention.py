@@ -40,7 +40,7 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import array_of
 from xetl.ops.dropouts import new_seed
-from xetl.ops.products.plans import STREAMED
+from xetl.ops.products.host_tiles import STREAMED
 from xetl.ops.rows.softmaxes import LOG2_E
 
 _NAME = "scaled_dot_product_attention"

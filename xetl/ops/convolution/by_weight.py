@@ -51,7 +51,7 @@ from xetl.ops.convolution.windows import (
     paired,
     turn,
 )
-from xetl.ops.products.plans import ENOUGH
+from xetl.ops.products.host_tiles import ENOUGH
 from xetl.ops.rows.reductions import add_all
 
 _PROGRAMS = 64

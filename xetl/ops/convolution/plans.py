@@ -50,7 +50,7 @@ from xetl.ops.convolution.windows import (
     paired,
     turn,
 )
-from xetl.ops.products.plans import ENOUGH
+from xetl.ops.products.host_tiles import ENOUGH
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 
 MOST_PIXELS = 128

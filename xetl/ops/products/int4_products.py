@@ -28,7 +28,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import array_of, floats, is_on_cpu, vectors_of
 from xetl.ops.matrices import put, take
-from xetl.ops.products.plans import smallest
+from xetl.ops.products.host_tiles import smallest
 from xetl.runtime.grid import Grid
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, Vector, constexpr

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import field
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +27,8 @@ from xetl.ops.calling.calls import (
 from xetl.ops.calling.declarations import check_bias, check_out, dtypes_of, result_shape
 from xetl.ops.calling.operands import Numbers, Shape, as_numpy, dtype_of, new_result
 from xetl.ops.calling.repeated import Recorder
-from xetl.ops.calling.views import width_of
 from xetl.ops.products import device_tiles
+from xetl.ops.products.host_tiles import ENOUGH, STREAMED, Tiles, choose_tiles, smallest
 from xetl.ops.products.product import (
     ACTIVATIONS,
     part_of_product,
@@ -44,35 +43,10 @@ from xetl.runtime.overlap import overlaps_itself
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import is_on_device
 
-_ROWS = (1, 2, 4, 64, 128, 256)
-"""Rows of tiles, but for 5 to 32 rows: these are an eighth of a power of two apart."""
-_COLUMNS = (8, 16, 32, 64, 128, 256, 512, 1024)
-STREAMED = 4
-"""With up to 4 rows, the cpu backend reads B in place, without packing it."""
-
-_LOW = 32
-"""With up to 32 rows, it does so too if B is not prepacked. Wider pieces of B's rows
-are faster then, as long as the tile stays in L1 or is little larger."""
-
-ENOUGH = 8
-"""The number of programs that keep a few threads busy to the end."""
-
-CORES = len(os.sched_getaffinity(0))
-"""The processors of this process."""
-
-_LEAST = 64
-"""The least tile that is chosen in order to have more programs."""
-
 _SHORT = 32
 """With fewer steps of k, writing the result in the order of memory matters most.
 
 [measured] Zen 4, f32 and bf16: 10,000 rows of 16 gain from it, of 32 do not.
-"""
-
-_SHORTEST, _LARGE = 16, 1 << 20
-"""The steps of k by 512 columns that stay in L1, and elements of a result beyond L2.
-
-[measured] Sapphire Rapids, f32, 4000 x 5 x 4000: 7.9 ms by 256 columns, 5.2 by 512.
 """
 
 _SMALL, _LANES = 32, 64
@@ -80,83 +54,6 @@ _SMALL, _LANES = 32, 64
 
 _LEAST_PART, _LEAST_WORK = 4096, 1 << 18
 """Steps of k, and products of two numbers, that a program has at least if k is cut."""
-
-_EVEN_COLUMNS = (128, 160, 192, 256, 512)
-"""Tiles whose halves are as fast on a CPU: panels of 48, 64 or 80 columns."""
-
-_LEAST_LOW = 128
-"""The least columns of a tile if B is streamed: shorter pieces of f32 are packed."""
-
-
-class Tiles(NamedTuple):
-    """The tile of a program, and the grid."""
-
-    rows: int
-    columns: int
-    depth: int
-    grid: tuple[int, int, int]
-
-
-def choose_tiles(
-    m: int,
-    n: int,
-    matrices: int = 1,
-    b_by_columns: bool = False,
-    b_is_packed: bool = False,
-    cores: int = CORES,
-    k: int | None = None,
-) -> Tiles:
-    """Return the tile for products (m, k) by (k, n).
-
-    * Up to 4 rows: all rows by 1024 columns (128 if B is contiguous along k). B is read
-      once, in pieces of its rows that are long enough for memory to stream. They are
-      halved until each core has a program, but not below 128.
-    * Up to 32 rows: all rows by 512 columns (at least 128), if B's rows are contiguous
-      and B is not prepacked. Then its rows are streamed as well.
-    * Otherwise 256 x 256, less for smaller matrices: whole vectors of 16 columns, or 8.
-      The tile is halved until there are 8 programs, and one for each core: rows first,
-      not below 64 (`_even_rows`). On a CPU this only balances the load, because the
-      backend blocks the tile again for registers and caches. Columns are kept longest:
-      B is packed by tiles of columns, and kernels with tiles of the same width share
-      the packed copy (`xetl.ops.prepack`).
-    * With up to 16 steps of k and a large result, 512 columns: writing long pieces of
-      rows matters most.
-
-    Args:
-        m: rows of the result.
-        n: columns of the result.
-        matrices: the number of results.
-        b_by_columns: whether B's columns are contiguous, not its rows.
-        b_is_packed: whether B may be prepacked, for tiles of 256 columns.
-        cores: of the processor.
-        k: steps of k, if known.
-    """
-    rows = width_of(m, 1) if STREAMED < m <= _LOW else smallest(_ROWS, m)
-    if rows <= STREAMED:
-        columns = min(smallest(_COLUMNS, n), 128 if b_by_columns else 1024)
-        while cdiv(n, columns) * matrices < cores and columns > _LEAST_LOW:
-            columns //= 2
-    else:
-        is_low = rows <= _LOW and not b_by_columns and not b_is_packed
-        columns = min(smallest(_COLUMNS, n), 512) if is_low else _width(n)
-        if k is not None and k <= _SHORTEST and m * n >= _LARGE and n > columns:
-            columns = 512
-        least = _LEAST_LOW if is_low else _LEAST
-        enough = max(ENOUGH, cores)
-        while cdiv(m, rows) * cdiv(n, columns) * matrices < enough:
-            if rows > _LEAST:
-                rows //= 2
-            elif columns // 2 >= least and columns in _EVEN_COLUMNS:
-                columns //= 2
-            else:
-                rows = _even_rows(m, cores) if m > _LOW else rows
-                break
-        while cdiv(m, rows) * cdiv(n, columns) * matrices < cores:
-            if columns // 2 < least:
-                break
-            columns = _width(columns // 2)
-    grid = (cdiv(m, rows), cdiv(n, columns), matrices)
-    return Tiles(rows, columns, 32, grid)
 
 
 def cut_for_device(
@@ -199,30 +96,6 @@ def tiles_of_device(work: device_tiles.Product, cut: device_tiles.DeviceTiles) -
     """Return the tile of a cut without parts of k, with its grid."""
     grid = (cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.matrices)
     return Tiles(cut.rows, cut.columns, device_tiles.STEP, grid)
-
-
-def _width(n: int) -> int:
-    """Return the columns of a tile, at most 256: vectors of 16, or half of one."""
-    return min(16 * cdiv(n, 16), 256) if n > 8 else 8
-
-
-def _even_rows(m: int, cores: int) -> int:
-    """Return the rows of tiles if there are few: each core gets as many.
-
-    Up to 96 rows are one tile: two threads gain nothing yet.
-
-    [measured] 144 cubed in f32 on two threads of Sapphire Rapids, tiles of 48, 64 and
-    72 rows: 42, 40 and 32 us; 200 cubed, tiles of 56, 72 and 104 rows: 94, 100, 84. 96
-    cubed on one and two threads: 14.8, 15.6.
-    """
-    most = 2 * _LEAST
-    tiles = cores * cdiv(m, most * cores) if m > most - _LOW else 1
-    return max(_LOW + 8, 8 * cdiv(m, 8 * tiles))
-
-
-def smallest(sizes: tuple[int, ...], extent: int) -> int:
-    """Return the first size that holds the extent, or else the last one."""
-    return next((size for size in sizes if size >= extent), sizes[-1])
 
 
 @record(frozen=True)
@@ -479,7 +352,7 @@ def _in_parts(
     x, y, parts = cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.parts(cut)
     grid = x, y, work.matrices * parts
     first = Launch(part_of_product, (left, right, None), (), grid, started)
-    rows, columns = smallest((1, 2, 4, 8), work.m), smallest(_COLUMNS[1:4], work.n)
+    rows, columns = smallest((1, 2, 4, 8), work.m), smallest((16, 32, 64), work.n)
     grid = cdiv(work.m, rows), cdiv(work.n, columns), work.matrices
     constants = (*finish, rows, columns)
     return first, Launch(sum_of_parts, (None, out, None), (), grid, constants)

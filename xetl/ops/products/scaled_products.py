@@ -30,7 +30,8 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import array_of, as_dtype, floats
 from xetl.ops.matrices import put, take
 from xetl.ops.products.device_tiles import Product
-from xetl.ops.products.plans import choose_tiles, cut_for_device, tiles_of_device
+from xetl.ops.products.host_tiles import choose_tiles
+from xetl.ops.products.plans import cut_for_device, tiles_of_device
 from xetl.ops.products.product import accumulated
 from xetl.xetile import Array, constexpr
 
