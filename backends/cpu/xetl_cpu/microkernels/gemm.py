@@ -234,17 +234,21 @@ def _sums(
     builder, blocking, half = tile.builder, tile.blocking, tile.vectors // 2
     once = replace(blocking, unroll=1)  # one panel, or strip: less to compile
     few = replace(tile, blocking=once, ahead=[])
-    ending = replace(few, left=b_cols)
     ways = list[tuple[str, Value, RegisterTile]]()
+    masks = list[Value]()
+    if b_cols is not None:
+        for at in range(0, blocking.nr, blocking.lanes):
+            left = builder.sub(b_cols, at)
+            masks.append(builder.lane_mask(left, blocking.lanes))
     if cols is not None and half:
         is_narrow = builder.icmp_signed("<=", cols, half * blocking.lanes)
-        ways.append(("narrow", is_narrow, replace(ending, vectors=half)))
+        ways.append(("narrow", is_narrow, replace(few, vectors=half, masks=masks)))
     if b_cols is not None:
         ends = builder.icmp_signed("<", b_cols, blocking.nr)
-        ways.append(("masked", ends, ending))
+        ways.append(("masked", ends, replace(few, masks=masks)))
     if rows is not None:
-        left, last = rows
-        is_low = builder.icmp_signed("<=", left, last)
+        below, last = rows
+        is_low = builder.icmp_signed("<=", below, last)
         ways.append(("low", is_low, replace(few, a_rows=tile.a_rows[:last])))
     return _first_of(ways, tile, k)
 
@@ -270,7 +274,7 @@ class RegisterTile:
         vectors: how many vectors of each row are computed; the panel may have more.
         ldb: elements from one row of the panel to the next; None: it has no gaps.
         ahead: memory to prefetch, once in the body of the loop.
-        left: columns of B from its start on; others are not read. None: enough.
+        masks: the columns of B that are read, vector by vector; none: all.
     """
 
     builder: Builder
@@ -280,7 +284,7 @@ class RegisterTile:
     vectors: int
     ldb: Value | None = None
     ahead: list[Ahead] = field(default_factory=list[Ahead])
-    left: Value | None = None
+    masks: list[Value] = field(default_factory=list[Value])
 
     def sums(self, k: Value) -> list[Value]:
         """Return the sums over ``k`` row by row, and zeros for vectors not computed.
@@ -382,14 +386,11 @@ class RegisterTile:
         type_ = vector(self.blocking.arithmetic.word, lanes)
         starts = range(0, self.vectors * lanes, lanes)
         places = [builder.offset(b, self.blocking.arithmetic.word, at) for at in starts]
-        if self.left is None:
+        if not self.masks:
             aligned = self.blocking.compute_bytes
             return [builder.load(at, typ=type_, align=aligned) for at in places]
-        masks = [builder.lane_mask(builder.sub(self.left, at), lanes) for at in starts]
-        return [
-            builder.masked_load(at, type_, mask)
-            for at, mask in zip(places, masks, strict=True)
-        ]
+        loads = zip(places, self.masks)
+        return [builder.masked_load(at, type_, mask) for at, mask in loads]
 
     def _update(
         self, sums: list[Value], words: list[Value], b_vectors: list[Value]
