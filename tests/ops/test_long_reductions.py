@@ -77,7 +77,7 @@ def test_empty_arrays(shape: tuple[int, ...]) -> None:
                         np.testing.assert_array_equal(one, two, strict=True)
 
 
-@pytest.mark.parametrize("n", [4097, 10000, 300_001])
+@pytest.mark.parametrize("n", [511, 512, 1025, 4097, 300_001])
 @pytest.mark.parametrize("first", [0, 1, 5])
 def test_running_sums_of_long_rows(n: int, first: int) -> None:
     numbers = np.random.default_rng(0).integers(-9, 9, 2 * n + first)
