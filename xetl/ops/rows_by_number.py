@@ -52,6 +52,10 @@ _NARROW, _TOGETHER, _BYTES = 512, 64, 4096
 a CPU, since the instructions around a load cost most [measured: Zen 5, 8 to 512 bytes,
 2 ns a row less; Granite Rapids, rows of 16 bytes, 64 and 256: 1.6 and 1.4 ns]."""
 
+_SINGLE = 7
+"""The most words of a row that a CPU copies one by one, not as a vector with masks
+[measured: Sapphire Rapids, 20,000 rows of 3 and 10 f32: 90 us both, then 30 and 48]."""
+
 _EMPTY = 16
 """Rows of a table of zeros that are cleared together, as most are if few are added up
 [measured: Zen 4, 100,000 rows of 64 bytes by 2048: 656 us, then 362]."""
@@ -69,7 +73,7 @@ def select_rows(
     """``out[i] = x[index[i]]`` of each matrix of a batch; index is (m,).
 
     ``GATHERS``: whether a program reads its rows together, as a GPU should, and not one
-    after the other.
+    after the other. WIDTH: the columns of a piece; up to `_SINGLE` are all of a row.
     """
     # Several rows are narrow ones, which have no second piece.
     first = xetile.program_id(0) * WIDTH if ROWS == 1 else 0
@@ -83,8 +87,12 @@ def select_rows(
         return
     end = i + 1 if ROWS == 1 else min(i + ROWS, index.shape[0])
     for row in range(i, end):
-        v = take(source, [index[row], first], (1, WIDTH), x.dtype)
-        put(v, to, [row, first])
+        if WIDTH <= _SINGLE:
+            for j in xetile.static_range(WIDTH):
+                to[row, j] = source[index[row], j]
+        else:
+            v = take(source, [index[row], first], (1, WIDTH), x.dtype)
+            put(v, to, [row, first])
 
 
 @xetile.kernel
@@ -169,9 +177,9 @@ def _matrices(shape: Shape, dim: int) -> tuple[int, int, View]:
 def _word_of(arrays: Sequence[Numbers]) -> np.dtype[Any]:
     """Return the integers that rows move as; the dtype of the first if there are none.
 
-    They are as wide as all rows allow, but a row has more than 8 of them, or is one:
-    vectors have 16 elements. [measured] Zen 5, 4096 rows of 56 columns: f32 26 us, then
-    17, bf16 21, then 12; of 16 columns as 8 words: f32 6 us, then 11.
+    They are as wide as all rows allow, but never 8 in a row: vectors have 16 elements,
+    and fewer words are copied one by one. [measured] Zen 5, 4096 rows of 56 columns:
+    f32 26 us, then 17, bf16 21, then 12; of 16 columns as 8 words: f32 6 us, then 11.
     """
     own = arrays[0].dtype
     is_known = all(each.dtype == own for each in arrays)
@@ -179,7 +187,7 @@ def _word_of(arrays: Sequence[Numbers]) -> np.dtype[Any]:
         return own
     row = arrays[0].shape[-1] * own.itemsize
     for size in (8, 4, 2):
-        is_wide = row == size or row > size * LEAST // 2
+        is_wide = row != size * (_SINGLE + 1)
         if size > own.itemsize and is_wide and all(_has_words(x, size) for x in arrays):
             return np.dtype(f"i{size}")
     return own
@@ -207,12 +215,13 @@ def selected(
         is_gpu = is_on_gpu(x)
         # One vector of a row of 8 f32 fits its line; of 16, every other one would not.
         least = min(LEAST, BLOCK_BYTES // word.itemsize) if is_gpu else 1
-        width = min(_WIDEST, width_of(n, least)) if n != 1 else 1
+        is_single = n <= (1 if is_gpu else _SINGLE)
+        width = n if is_single else min(_WIDEST, width_of(n, least))
         is_narrow = width * word.itemsize <= _NARROW
         most = _TOGETHER if is_gpu else max(_TOGETHER, _BYTES // (n * word.itemsize))
         together = min(most, 1 << (count - 1).bit_length()) if is_narrow else 1
         grid = (cdiv(n, width), cdiv(count, together), outer)
-        gathers = together > 1 and (is_gpu or n == 1)
+        gathers = together > 1 and is_gpu
         views, constants = (line, words, words), (together, width, gathers)
         launch = Launch(select_rows, views, (), grid, constants)
         return [Step(launch, (index, x, *made))] if count else []
