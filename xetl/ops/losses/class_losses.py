@@ -299,8 +299,8 @@ def class_loss_backward(
             rows = _rows_at_once(x, m, classes, 8 * _BYTES // acc.bits)
             constants = (acc, width_of(classes), rows)
             if is_log:
-                kernel, rows = kernels.nll_backward_rows, 1
-                constants = (acc, min(_PIECE, width_of(classes)))
+                kernel = kernels.nll_backward_rows
+                constants = (acc, min(_PIECE, width_of(classes)), rows)
             grid = (cdiv(m, rows), 1, 1)
         else:
             line, kernel = _lines(down), kernels.cross_entropy_backward_columns

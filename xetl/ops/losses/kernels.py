@@ -337,30 +337,25 @@ def nll_backward_rows(
     smoothing: float,
     ACC: constexpr,
     WIDTH: constexpr,
+    ROWS: constexpr,
 ) -> None:
     """``-weight[label] * grad / total`` at the label of each row, else 0.
 
     Arguments are those of `cross_entropy_backward_rows`. The elements of x and
-    ``smoothing`` are not read, and WIDTH is the width of a piece of a row.
+    ``smoothing`` are not read, and WIDTH is the width of a piece of ROWS rows.
     """
-    row = xetile.program_id(0)
-    label = labels[row]
-    d = xetile.zeros((1, 1), ACC) - grad[row] / total[0]
+    row = xetile.program_id(0) * ROWS
+    label = take(labels, [row], (ROWS,), labels.dtype, -1)
+    d = take(grad, [row], (ROWS,), ACC) / -total[0]
     if weight is not None:
-        d = d * weight[label].to(ACC)
-    if label == ignore:
-        label = -1
-    at_label, zeros = d.to(out.dtype), xetile.zeros((1, WIDTH), out.dtype)
+        d = d * xetile.load_gather(xetile.init_tile(weight, [label])).to(ACC)
+    is_class = (label != ignore) & (label >= 0) & (label < out.shape[1])
+    place = xetile.where(is_class, label, -1).to(i32)[:, None]
+    at_label = d.to(out.dtype)[:, None]
+    zeros = xetile.zeros((ROWS, WIDTH), out.dtype)
     column = xetile.arange(WIDTH).to(i32)[None, :]
     for first in range(0, out.shape[1], WIDTH):
-        place = label - first
-        if place >= 0 and place < WIDTH:
-            # A separate store of the one element would load the line again, which a
-            # non-temporal store has just written.
-            mine = xetile.where(column == place, at_label, zeros)
-            put(mine, out, [row, first])
-        else:
-            put(zeros, out, [row, first])
+        put(xetile.where(column == place - first, at_label, zeros), out, [row, first])
 
 
 @xetile.kernel
