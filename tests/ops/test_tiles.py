@@ -7,9 +7,11 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+import numpy as np
 import pytest
 
 from xetl.language.dtypes import DType, bf16, f16, i8
+from xetl.ops import matmul
 from xetl.ops.products.device_tiles import (
     DeviceTiles,
     Gpu,
@@ -19,6 +21,7 @@ from xetl.ops.products.device_tiles import (
     seconds,
 )
 from xetl.ops.products.host_tiles import choose_tiles
+from xetl.ops.products.plans import make_plan
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
@@ -164,6 +167,16 @@ def test_few_rows_have_few_rows_of_padding(m: int, by_columns: bool) -> None:
 def test_short_steps_have_long_pieces_of_rows() -> None:
     assert choose_tiles(4000, 4000, cores=2, k=5).columns == 512
     assert choose_tiles(4000, 200, cores=2, k=5).columns == 208
+
+
+def test_of_few_columns_a_large_matrix_is_not_packed() -> None:
+    """They become rows only if they are rows in memory: then it is read in place."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype("f4") for shape in ((90, 70), (70, 3)))
+    for each, swaps in ((b, False), (np.asfortranarray(b), True)):
+        plan = make_plan(a, each, None, None, None, False, is_packed=False)
+        assert plan.method.swaps == swaps
+        assert np.array_equal(matmul(a, each), a.astype(np.float64) @ each)
 
 
 @pytest.mark.parametrize("m", [40, 64, 80, 96])

@@ -251,10 +251,11 @@ def choose_method(
     * If the whole batch has one b, it is one product with all rows.
     * Many small matrices have a program for many of them (`_by_lanes`).
     * With more than 4 rows and at most 4 columns, it is the transposed product, in
-      which b (our a) is streamed in the order of memory. Several columns and a short k
-      stay as they are, if a's rows are contiguous. The same holds if a's columns are
-      contiguous and b is one column (``X.T @ y``, f64, 100,000 steps: 150 us, not
-      1000).
+      which b (our a) is streamed in the order of memory. The same holds if a's columns
+      are contiguous and b is one column (``X.T @ y``, f64, 100,000 steps: 150 us, not
+      1000). If a's rows are contiguous, several columns stay as they are with a short
+      k, and if they are no rows in memory, for which all of a would be packed (bf16,
+      1500 x 4000 by 2 on AMX: 1,150 us, not 550).
     * The kernel gets a single column as a row: only then does it know that the elements
       are contiguous.
     * With ``may_split``, several programs share a long k: on a GPU if that is faster,
@@ -269,7 +270,7 @@ def choose_method(
     lanes = _by_lanes((a, b, out), views, (*ones, function, sums))
     if lanes is not None:
         return Method(False, False, lanes)
-    swaps = _swaps(m, n, views[0](a)) or _is_seen_from_side(a, b, views)
+    swaps = _swaps(m, n, views[0](a), views[1](b)) or _is_seen_from_side(a, b, views)
     if swaps:
         views = chained(views, (transposed, transposed, transposed))
         m, n = n, m
@@ -358,10 +359,11 @@ def _in_parts(
     return first, Launch(sum_of_parts, (None, out, None), (), grid, constants)
 
 
-def _swaps(m: int, n: int, left: Numbers) -> bool:
+def _swaps(m: int, n: int, left: Numbers, right: Numbers) -> bool:
     """Return whether a product has so few columns that they become rows."""
-    is_short = left.shape[-1] < _SHORT and left.strides[-1] <= left.strides[-2]
-    return n <= STREAMED < m and (n == 1 or not is_short)
+    along_k, along_n = (x.strides[-1] <= x.strides[-2] for x in (left, right))
+    stays = along_k and (along_n or left.shape[-1] < _SHORT)
+    return n <= STREAMED < m and (n == 1 or not stays)
 
 
 def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:
