@@ -194,16 +194,15 @@ def _block_gemm(op, blocking):
         part = _exact(_part(a, m0, k0, rows, k), a_unsigned)
         left = np.zeros((rows, -(-k // group) * group), part.dtype)
         left[:, :k] = part
-        ldb = nr if op.ldb is None else given[op.ldb]
         for number in range(panels):
             start = offset + number * stride
-            if ldb == nr:
+            if op.ldb is None:
                 line = _line(b, start, left.shape[1] * nr)
             else:
-                line = np.concatenate(
-                    [_line(b, start + row * ldb, nr) for row in range(k)]
-                    or [_line(b, 0, 0)]
-                )
+                width = min(nr, given[op.b_cols] - number * nr)
+                line = np.zeros((k, nr), part.dtype)
+                for row in range(k):
+                    line[row, :width] = _line(b, start + row * given[op.ldb], width)
             order = line.reshape(-1, nr, group).transpose(0, 2, 1)
             panel = _exact(order.reshape(-1, nr), b_unsigned)
             scratch = _part(c, 0, number * nr, rows, nr)
