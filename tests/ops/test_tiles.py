@@ -179,6 +179,14 @@ def test_of_few_columns_a_large_matrix_is_not_packed() -> None:
         assert np.array_equal(matmul(a, each), a.astype(np.float64) @ each)
 
 
+def test_few_columns_of_a_table_that_is_turned_become_rows() -> None:
+    """``X.T @ Y``: X is read as it lies, and not turned first."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-3, 4, (500, n)).astype("f4") for n in (200, 20))
+    assert make_plan(x.T, y, None, None, None, False, is_packed=False).method.swaps
+    assert np.array_equal(matmul(x.T, y), x.T.astype(np.float64) @ y)
+
+
 @pytest.mark.parametrize("m", [40, 64, 80, 96])
 def test_a_product_too_small_for_threads_is_one_tile(m: int) -> None:
     assert choose_tiles(m, m, cores=4).grid == (1, 1, 1)

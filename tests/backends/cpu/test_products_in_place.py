@@ -105,6 +105,20 @@ def test_of_the_last_panel_nothing_behind_the_matrix_is_read(
     same(c, exact.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [(3, 700, 200), (20, 65, 300), (32, 5, 150)])
+def test_few_rows_that_are_columns_in_memory(
+    dtype: Any, shape: tuple[int, int, int]
+) -> None:
+    """A is copied, chunk by chunk, and B is read in place."""
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a = fenced(small_integers(rng, 2, k, m, dtype=dtype)).swapaxes(1, 2)
+    b = fenced(small_integers(rng, 2, k, n, dtype=dtype))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    same(run(a, b, BM=32, BN=512, BK=32), exact.astype(dtype))
+
+
 @pytest.mark.parametrize("shape", [(70, 3, 200), (33, 16, 260), (50, 1, 130)])
 def test_short_steps_store_the_result_in_the_order_of_memory(
     shape: tuple[int, int, int],

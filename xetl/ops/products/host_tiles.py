@@ -14,7 +14,7 @@ _COLUMNS = (8, 16, 32, 64, 128, 256, 512, 1024)
 STREAMED = 4
 """With up to 4 rows, the cpu backend reads B in place, without packing it."""
 
-_LOW = 32
+LOW = 32
 """With up to 32 rows, it does so too if B is not prepacked. Wider pieces of B's rows
 are faster then, as long as the tile stays in L1 or is little larger."""
 
@@ -83,13 +83,13 @@ def choose_tiles(
         cores: of the processor.
         k: steps of k, if known.
     """
-    rows = width_of(m, 1) if STREAMED < m <= _LOW else smallest(_ROWS, m)
+    rows = width_of(m, 1) if STREAMED < m <= LOW else smallest(_ROWS, m)
     if rows <= STREAMED:
         columns = min(smallest(_COLUMNS, n), 128 if b_by_columns else 1024)
         while cdiv(n, columns) * matrices < cores and columns > _LEAST_LOW:
             columns //= 2
     else:
-        is_low = rows <= _LOW and not b_by_columns and not b_is_packed
+        is_low = rows <= LOW and not b_by_columns and not b_is_packed
         columns = min(smallest(_COLUMNS, n), 512) if is_low else _width(n)
         if k is not None and k <= _SHORTEST and m * n >= _LARGE and n > columns:
             columns = 512
@@ -101,7 +101,7 @@ def choose_tiles(
             elif columns // 2 >= least and columns in _EVEN_COLUMNS:
                 columns //= 2
             else:
-                rows = _even_rows(m, cores) if m > _LOW else rows
+                rows = _even_rows(m, cores) if m > LOW else rows
                 break
         while cdiv(m, rows) * cdiv(n, columns) * matrices < cores:
             if columns // 2 < least:
@@ -126,8 +126,8 @@ def _even_rows(m: int, cores: int) -> int:
     cubed on one and two threads: 14.8, 15.6.
     """
     most = 2 * _LEAST
-    tiles = cores * cdiv(m, most * cores) if m > most - _LOW else 1
-    return max(_LOW + 8, 8 * cdiv(m, 8 * tiles))
+    tiles = cores * cdiv(m, most * cores) if m > most - LOW else 1
+    return max(LOW + 8, 8 * cdiv(m, 8 * tiles))
 
 
 def smallest(sizes: tuple[int, ...], extent: int) -> int:

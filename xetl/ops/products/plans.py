@@ -28,7 +28,14 @@ from xetl.ops.calling.declarations import check_bias, check_out, dtypes_of, resu
 from xetl.ops.calling.operands import Numbers, Shape, as_numpy, dtype_of, new_result
 from xetl.ops.calling.repeated import Recorder
 from xetl.ops.products import device_tiles
-from xetl.ops.products.host_tiles import ENOUGH, STREAMED, Tiles, choose_tiles, smallest
+from xetl.ops.products.host_tiles import (
+    ENOUGH,
+    LOW,
+    STREAMED,
+    Tiles,
+    choose_tiles,
+    smallest,
+)
 from xetl.ops.products.product import (
     ACTIVATIONS,
     part_of_product,
@@ -250,7 +257,8 @@ def choose_method(
 
     * If the whole batch has one b, it is one product with all rows.
     * Many small matrices have a program for many of them (`_by_lanes`).
-    * With more than 4 rows and at most 4 columns, it is the transposed product, in
+    * With more than 4 rows and at most 4 columns (32 if a's columns are contiguous and
+      rows are four times as many), it is the transposed product, in
       which b (our a) is streamed in the order of memory. The same holds if a's columns
       are contiguous and b is one column (``X.T @ y``, f64, 100,000 steps: 150 us, not
       1000). If a's rows are contiguous, several columns stay as they are with a short
@@ -363,7 +371,11 @@ def _swaps(m: int, n: int, left: Numbers, right: Numbers) -> bool:
     """Return whether a product has so few columns that they become rows."""
     along_k, along_n = (x.strides[-1] <= x.strides[-2] for x in (left, right))
     stays = along_k and (along_n or left.shape[-1] < _SHORT)
-    return n <= STREAMED < m and (n == 1 or not stays)
+    if (
+        n > STREAMED
+    ):  # else only half as fast (100 x 100 x 30), or twice (777 x 150 x 16)
+        return n <= LOW and 4 * n <= m and not along_k
+    return m > STREAMED and (n == 1 or not stays)
 
 
 def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:

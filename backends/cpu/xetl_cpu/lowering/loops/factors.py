@@ -178,6 +178,21 @@ def of_few_panels(
     return build.both(*facts), build.minus(k, build.remainder(k, blocking.k_step))
 
 
+def run_of(build: Builder, blocking: Blocking, k: Index) -> Index:
+    """Return the run of k before C is updated, if nothing is packed."""
+    at_once, usual = blocking.all_at_once, blocking.run
+    if isinstance(k, int):
+        return at_once if k <= at_once else usual
+    return build.select(build.compare("sle", k, at_once), at_once, usual)
+
+
+def clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:
+    """Return how much of a dimension of a tile is wanted; None: all."""
+    if wanted is None:
+        return extent
+    return build.maximum(build.minimum(wanted, extent), 0)
+
+
 def lies_near(
     state: State,
     build: Builder,

@@ -26,6 +26,7 @@ from xetl_cpu.lowering.loops.direct_stores import Taken, take_store
 from xetl_cpu.lowering.loops.factors import (
     PANELS_IN_PLACE,
     Way,
+    clamped,
     copied_row,
     either,
     factor_of,
@@ -33,6 +34,7 @@ from xetl_cpu.lowering.loops.factors import (
     lies_near,
     may_stay,
     of_few_panels,
+    run_of,
     suits_tiles,
     sums_leave_l2,
 )
@@ -44,7 +46,14 @@ from xetl_cpu.lowering.loops.plain_products import (
     repeat_last_row,
     streams,
 )
-from xetl_cpu.lowering.loops.state import Buffer, Factor, State, reinterpret, view_of
+from xetl_cpu.lowering.loops.state import (
+    Buffer,
+    Factor,
+    Matrix,
+    State,
+    reinterpret,
+    view_of,
+)
 from xetl_cpu.microkernels.blocking import Blocking
 
 
@@ -63,7 +72,7 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     total = depth if op.count is None else build.times(op.count, depth)
     # Past the end of both operands, the products are 0 * 0.
     k = build.minimum(total, build.maximum(a.cols, b.rows))
-    extents = (_clamped(build, op.rows, m), k, _clamped(build, op.cols, n))
+    extents = (clamped(build, op.rows, m), k, clamped(build, op.cols, n))
     state.buffers[op.result] = result
     if is_cleared:
         clear(build, blocking, result, extents)
@@ -129,13 +138,27 @@ class _Product:
         result, (rows, _, cols) = self.result, self.extents
         if self.starts:
             clear(build, self.blocking, result, self.extents)
-        multiply_in_place(build, self.op, self.a, self.b, self.extents, result)
+        if self.a.matrix.is_contiguous():
+            multiply_in_place(build, self.op, self.a, self.b, self.extents, result)
+        else:
+            self._stream_chunks(build)
         if self.to is not None:  # a product of no steps stores them
             repeat_last_row(build, self.blocking, result, self.extents)
             rest = replace(self, extents=(rows, 0, cols), starts=False)
             chunk = rest._chunk(build, build.index(0), 1, None)
             panels = [build.index(0), build.index(0), *self._no_gaps(build)]
             chunk.multiply_columns([result.memref, *panels], chunk.in_place(build))
+
+    def _stream_chunks(self, build: Builder) -> None:
+        """Emit the product in chunks of k, whose few rows of A are copied first."""
+        (rows, k, cols), most = self.extents, self.blocking.chunk
+        inner, at = build.repeat(0, k, most)
+        chunk = replace(self, trip=None)._chunk(inner, at, most, None)
+        copy, length = chunk.copy_a(inner)[0], chunk.length
+        a = Factor(Matrix(copy, rows, length), 0, 0, rows, length)
+        left = inner.minus(self.b.rows, at)
+        b = replace(self.b, row=inner.plus(self.b.row, at), rows=left)
+        multiply_in_place(inner, self.op, a, b, (rows, length, cols), self.result)
 
     def _no_gaps(self, build: Builder) -> list[SSAValue]:
         """Return what packed panels have for `_b_in_place`'s distance and columns."""
@@ -223,7 +246,7 @@ class _Product:
         may_run = may_stay(blocking, self.a) or self._is_by_blocks()
         if not may_run or (self.op.packed is None and self.lies is None):
             return blocking.chunk
-        most = _run(build, blocking, k)
+        most = run_of(build, blocking, k)
         if blocking.uses_tiles:
             extents = (*self.extents[:2], self._columns())
             is_few, whole = of_few_panels(build, blocking, self.a, extents)
@@ -233,20 +256,6 @@ class _Product:
 
 def _not(build: Builder, condition: SSAValue) -> SSAValue:
     return build.insert(arith.XoriOp(condition, build.constant(1, i1)))
-
-
-def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
-    """Return the run of k before C is updated, if nothing is packed."""
-    at_once, usual = blocking.all_at_once, blocking.run
-    if isinstance(k, int):
-        return at_once if k <= at_once else usual
-    return build.select(build.compare("sle", k, at_once), at_once, usual)
-
-
-def _clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:
-    if wanted is None:
-        return extent
-    return build.maximum(build.minimum(wanted, extent), 0)
 
 
 @record()
@@ -418,12 +427,12 @@ class _Chunk(_Product):
         """Return where this chunk of A starts: memory, row, column."""
         blocking = self.blocking
         if not may_stay(blocking, self.a):
-            return self._copy_a(self.build)
+            return self.copy_a(self.build)
         element, layout = element_attribute(blocking.compute), [None, 1]
         type_ = MemRefType(
             element, [DYNAMIC_INDEX] * 2, StridedLayoutAttr(layout, None)
         )
-        ways = (self.in_place, self._copy_a)
+        ways = (self.in_place, self.copy_a)
         return either(self.build, self._is_whole(), ways, type_)
 
     def in_place(self, build: Builder) -> list[SSAValue]:
@@ -450,7 +459,7 @@ class _Chunk(_Product):
             facts.append(_not(build, self.shares_sets))
         return build.both(*facts)
 
-    def _copy_a(self, build: Builder) -> list[SSAValue]:
+    def copy_a(self, build: Builder) -> list[SSAValue]:
         a, blocking = self.a, self.blocking
         most = [blocking.chunk, blocking.all_at_once]
         if isinstance(self.most, int):

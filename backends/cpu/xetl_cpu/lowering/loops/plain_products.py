@@ -31,8 +31,9 @@ def zeros(state: State, op: BrgemmTileOp) -> SSAValue:
 
 
 def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
-    """Whether strides and types allow both operands to stay in place."""
-    if not a.matrix.is_contiguous():
+    """Whether strides and types allow B to stay in place, and A, or a copy of A."""
+    is_plain = blocking.dtype == blocking.compute
+    if not (a.matrix.is_contiguous() or is_plain):
         return False
     if not (blocking.is_skinny or blocking.is_low):
         return False
