@@ -27,7 +27,7 @@
 // INLINE-NEXT:  "xsmm.block_gemm"
 func.func @halves(%a: memref<16x528xbf16>, %b: memref<?xbf16>, %c: memref<16x64xf32>, %k: index, %rows: index, %start: index, %stride: index, %panels: index) {
   %zero = arith.constant 0 : index
-  "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #bf16}> : (memref<16x528xbf16>, index, index, index, index, memref<?xbf16>, index, index, index, memref<16x64xf32>) -> ()
+  "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #bf16}> : (memref<16x528xbf16>, index, index, index, index, memref<?xbf16>, index, index, index, memref<16x64xf32>) -> ()
   func.return
 }
 
@@ -40,7 +40,7 @@ func.func @halves(%a: memref<16x528xbf16>, %b: memref<?xbf16>, %c: memref<16x64x
 // CALLS:           func.call @xsmm_brgemm_invoke(%{{.*}}, %[[KERNEL]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index, i64) -> ()
 func.func @floats(%a: memref<16x272xf32>, %b: memref<?xf32>, %c: memref<16x64xf32>, %k: index, %rows: index, %start: index, %stride: index, %panels: index) {
   %zero = arith.constant 0 : index
-  "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #f16}> : (memref<16x272xf32>, index, index, index, index, memref<?xf32>, index, index, index, memref<16x64xf32>) -> ()
+  "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #f16}> : (memref<16x272xf32>, index, index, index, index, memref<?xf32>, index, index, index, memref<16x64xf32>) -> ()
   func.return
 }
 
@@ -52,7 +52,7 @@ func.func @fibers(%a: memref<16x272xf32>, %b: memref<?xf32>, %c: memref<16x64xf3
   %zero = arith.constant 0 : index
   "cpu.fibers"() <{count = 4 : i64}> ({
   ^bb0(%number: index):
-    "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #f32}> : (memref<16x272xf32>, index, index, index, index, memref<?xf32>, index, index, index, memref<16x64xf32>) -> ()
+    "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #f32}> : (memref<16x272xf32>, index, index, index, index, memref<?xf32>, index, index, index, memref<16x64xf32>) -> ()
   }) : () -> ()
   func.return
 }
@@ -64,7 +64,7 @@ func.func @fibers(%a: memref<16x272xf32>, %b: memref<?xf32>, %c: memref<16x64xf3
 // CHECK-NEXT:  "xsmm.block_gemm"
 func.func @others(%a: memref<16x272xf64>, %b: memref<?xf64>, %c: memref<16x64xf64>, %d: memref<16x272xi8>, %e: memref<?xi8>, %f: memref<16x64xi32>, %k: index, %rows: index, %start: index, %stride: index, %panels: index) {
   %zero = arith.constant 0 : index
-  "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #f64}> : (memref<16x272xf64>, index, index, index, index, memref<?xf64>, index, index, index, memref<16x64xf64>) -> ()
-  "xsmm.block_gemm"(%d, %zero, %zero, %rows, %k, %e, %start, %stride, %panels, %f) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #i8}> : (memref<16x272xi8>, index, index, index, index, memref<?xi8>, index, index, index, memref<16x64xi32>) -> ()
+  "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #f64}> : (memref<16x272xf64>, index, index, index, index, memref<?xf64>, index, index, index, memref<16x64xf64>) -> ()
+  "xsmm.block_gemm"(%d, %zero, %zero, %rows, %k, %e, %start, %stride, %panels, %f) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, plan = #i8}> : (memref<16x272xi8>, index, index, index, index, memref<?xi8>, index, index, index, memref<16x64xi32>) -> ()
   func.return
 }
