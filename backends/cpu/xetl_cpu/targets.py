@@ -108,11 +108,6 @@ class Target:
     calls: str = INLINE
     calls_configure: bool = False
 
-    @property
-    def has_masks(self) -> bool:
-        """Whether a vector is loaded with a mask by one instruction."""
-        return self.vector_registers >= 32
-
     def lanes(self, dtype: str) -> int:
         """How many elements of ``dtype`` one vector register holds.
 
