@@ -64,18 +64,19 @@ def test_the_inner_loop_of_a_gemm_is_fused_and_spills_nothing() -> None:
     for loop in fma:
         assert all("%zmm" in x for x in loop if "vfmadd" in x)
         # %rbp with an index is a row of A; a frame has an offset and none.
-        spills = [x for x in loop if re.search(r"\(%rsp|\d\(%rbp\)", x)]
+        moves = [x for x in loop if not x.startswith("prefetch")]
+        spills = [x for x in moves if re.search(r"\(%rsp|\d\(%rbp\)", x)]
         assert not spills, "\n".join(loop)
-    # The last panel of a B in place is loaded with masks.
-    whole = [loop for loop in fma if not any("{z}" in x for x in loop)]
-    assert len(fma) == 2
-    assert len(whole) == 1, "there is one micro-kernel loop, and one with masks"
-    (loop,) = whole
+        # Only the last row of a B in place is loaded with masks.
+        assert not any("{z}" in x for x in loop)
+    (loop,) = fma
     # A step of 6 x 64: 24 FMAs, 4 loads of B, 6 elements of A, 3 lines that are asked
-    # for (2 side by side), and what advances: the index and its end, B, two places.
+    # for (2 side by side) and a row of B, and what advances: the index and its end, B,
+    # two places.
     plan = choose_blocking(find_target("avx512"), "f32", 256, 256)
     products = plan.mr * plan.vectors
-    assert len(loop) <= products + plan.vectors + plan.mr + 3 + 5, "\n".join(loop)
+    most = products + 2 * plan.vectors + plan.mr + 3 + 5
+    assert len(loop) <= most, "\n".join(loop)
 
 
 def test_a_body_of_several_steps_loads_b_once() -> None:

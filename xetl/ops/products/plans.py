@@ -11,7 +11,7 @@ import numpy as np
 
 from xetl.backend import RecordedLaunch
 from xetl.errors import LaunchError, did_you_mean
-from xetl.language.dtypes import DType
+from xetl.language.dtypes import DType, f32, f64
 from xetl.language.ops import cdiv, next_power_of_2
 from xetl.ops.calling.calls import (
     Launch,
@@ -294,7 +294,10 @@ def choose_method(
     view_a, view_b, view_out = views
     order = (view_b, view_a) if swaps else (view_a, view_b)
     work = device_tiles.Product(m, n, right.shape[-2], matrices, dtype_of(a, "a"))
-    tiles = choose_tiles(m, n, matrices, by_columns, is_packed, k=work.k)
+    may_stay = work.dtype in (f32, f64)
+    tiles = choose_tiles(
+        m, n, matrices, by_columns, is_packed, k=work.k, b_may_stay=may_stay
+    )
     cut = _cut(operands, work, tiles, may_split=may_split and not (loops or is_packed))
     if cut is not None and work.parts(cut) > 1:
         finish = (None, None, function, bias_dim)

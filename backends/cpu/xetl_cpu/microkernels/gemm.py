@@ -19,7 +19,7 @@ then a product of one run never touches scratch.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -43,7 +43,13 @@ from xetl_cpu.llvm import (
 from xetl_cpu.microkernels import epilogue
 from xetl_cpu.microkernels.arithmetic import SHIFT
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.prefetch import Ahead, Strip, next_operands, or_next_pieces
+from xetl_cpu.microkernels.prefetch import (
+    Ahead,
+    Strip,
+    next_operands,
+    or_next_pieces,
+    prefetch_row,
+)
 from xetl_cpu.targets import Target
 
 __all__ = ["emit_block_gemm"]
@@ -81,8 +87,8 @@ def emit_block_gemm(
       bytes apart, that will be packed next: they are prefetched, never read.
 
     With ``has_ldb``, ``ldb, b_cols`` follow: the elements from one row of a panel to
-    the next, so that ``b`` may be a matrix in place, and the columns that may be read.
-    If the target has no masks, the last panel is read in full nevertheless.
+    the next, so that ``b`` may be a matrix in place, and the columns that may be read
+    of its last row. If the target has no masks, all columns of panels are read.
 
     With ``out``, a matrix's dtype, ``out, out_stride, cols`` follow: if the pointer is
     not null, the result goes there instead, with rows ``out_stride`` elements apart,
@@ -147,8 +153,10 @@ def _emit_loops(
             with builder.if_then(accumulate):
                 epilogue.prefetch_c(builder, blocking, c_strip)
             a_rows = strip_rows.of(a, lda, element)
+            b_left = builder.sub(b_cols, column) if b_cols is not None else None
             tile = RegisterTile(
-                builder, blocking, a_rows, b_panel, blocking.vectors, ldb
+                *(builder, blocking, a_rows, b_panel, blocking.vectors, ldb),
+                columns=b_left if target.has_masks else None,
             )
             if asks:
                 who = Strip(builder, blocking, strip, block.index, panel)
@@ -156,13 +164,12 @@ def _emit_loops(
                     who, next_operands(who, function.args, ldb), later, (rows, panels)
                 )
             left = builder.sub(output[-1], column) if output else None
-            b_left = builder.sub(b_cols, column) if b_cols is not None else None
             to = None
             if out is not None:
                 to = epilogue.Output(out, strip_rows, column, *output)
                 to.prefetch(builder, blocking)
             below = (builder.sub(end, strip), last) if last else None
-            sums = _sums(tile, k, left, below, b_left if target.has_masks else None)
+            sums = _sums(tile, k, left, below)
             if room is not None:
                 at = builder.sub(strip, block.index)
                 surplus = _Surplus(tile, builder.offset(room, I32, at))
@@ -223,29 +230,19 @@ def _sums(
     k: Value,
     cols: Value | None,
     rows: tuple[Value, int] | None,
-    b_cols: Value | None,
 ) -> list[Value]:
     """Return the sums of a strip; only of half of the vectors or few rows, if it ends.
 
     At 1000 x 1000 x 1000 the last panel has 8 of 32 columns. 64 rows are 10 strips of 6
-    and one of 4, not 11. If fewer than all columns of B may be read (``b_cols``), loads
-    have masks.
+    and one of 4, not 11.
     """
     builder, blocking, half = tile.builder, tile.blocking, tile.vectors // 2
     once = replace(blocking, unroll=1)  # one panel, or strip: less to compile
     few = replace(tile, blocking=once, ahead=[])
     ways = list[tuple[str, Value, RegisterTile]]()
-    masks = list[Value]()
-    if b_cols is not None:
-        for at in range(0, blocking.nr, blocking.lanes):
-            left = builder.sub(b_cols, at)
-            masks.append(builder.lane_mask(left, blocking.lanes))
     if cols is not None and half:
         is_narrow = builder.icmp_signed("<=", cols, half * blocking.lanes)
-        ways.append(("narrow", is_narrow, replace(few, vectors=half, masks=masks)))
-    if b_cols is not None:
-        ends = builder.icmp_signed("<", b_cols, blocking.nr)
-        ways.append(("masked", ends, replace(few, masks=masks)))
+        ways.append(("narrow", is_narrow, replace(few, vectors=half)))
     if rows is not None:
         below, last = rows
         is_low = builder.icmp_signed("<=", below, last)
@@ -274,7 +271,7 @@ class RegisterTile:
         vectors: how many vectors of each row are computed; the panel may have more.
         ldb: elements from one row of the panel to the next; None: it has no gaps.
         ahead: memory to prefetch, once in the body of the loop.
-        masks: the columns of B that are read, vector by vector; none: all.
+        columns: those that may be read of B's last row; None: all of the panel.
     """
 
     builder: Builder
@@ -284,7 +281,7 @@ class RegisterTile:
     vectors: int
     ldb: Value | None = None
     ahead: list[Ahead] = field(default_factory=list[Ahead])
-    masks: list[Value] = field(default_factory=list[Value])
+    columns: Value | None = None
 
     def sums(self, k: Value) -> list[Value]:
         """Return the sums over ``k`` row by row, and zeros for vectors not computed.
@@ -302,6 +299,11 @@ class RegisterTile:
         builder, blocking = self.builder, self.blocking
         k_pack = blocking.k_pack
         steps = builder.ashr(k, k_pack.bit_length() - 1)
+        ends = const(ir.IntType(1), 0)
+        if self.columns is not None:
+            ends = builder.icmp_signed("<", self.columns, blocking.nr)
+            ends = builder.and_(ends, builder.icmp_signed(">", k, 0))
+            steps = builder.sub(steps, builder.zext(ends, I64))
         unrolled = builder.and_(steps, -blocking.unroll)
         count = self._sums()
         sums = [const(self.lanes_of_c, 0)] * (count * blocking.sets)
@@ -311,6 +313,9 @@ class RegisterTile:
         if blocking.unroll > 1:
             rest = replace(self, ahead=[])
             sums, b_at = rest._loop(sums, b_at, unrolled, steps, 1)
+        if self.columns is not None:
+            last = partial(self._last_row, sums, b_at, steps)
+            return builder.one_of(ends, (last, lambda: sums), "row")
         if k_pack > 1:
             sums = self._last_step(sums, b_at, k)
         return sums
@@ -363,6 +368,8 @@ class RegisterTile:
             ]
             for step in range(unroll):
                 first, rest = sums[:count], sums[count:]
+                if self.ldb is not None and blocking.asks_ahead:
+                    prefetch_row(self.builder, blocking, b, self.ldb)
                 sums = [*rest, *self._step(first, b, rows, step)]
                 b = self.builder.offset(b, element, distance)
             if self.ldb is not None:
@@ -371,7 +378,12 @@ class RegisterTile:
         return loop.results[: len(sums)], loop.results[len(sums)]
 
     def _step(
-        self, sums: list[Value], b: Value, rows: list[Value], step: int
+        self,
+        sums: list[Value],
+        b: Value,
+        rows: list[Value],
+        step: int,
+        masks: Sequence[Value] = (),
     ) -> list[Value]:
         """Emit one update of rank ``k_pack``; a word of A holds as many elements."""
         word, aligned = self.blocking.arithmetic.word, self.blocking.compute_bytes
@@ -379,17 +391,17 @@ class RegisterTile:
         words: list[Value] = [
             self.builder.load(at, typ=word, align=aligned) for at in places
         ]
-        return self._update(sums, words, self._load_b(b))
+        return self._update(sums, words, self._load_b(b, masks))
 
-    def _load_b(self, b: Value) -> list[Value]:
+    def _load_b(self, b: Value, masks: Sequence[Value] = ()) -> list[Value]:
         builder, lanes = self.builder, self.blocking.lanes
         type_ = vector(self.blocking.arithmetic.word, lanes)
         starts = range(0, self.vectors * lanes, lanes)
         places = [builder.offset(b, self.blocking.arithmetic.word, at) for at in starts]
-        if not self.masks:
+        if not masks:
             aligned = self.blocking.compute_bytes
             return [builder.load(at, typ=type_, align=aligned) for at in places]
-        loads = zip(places, self.masks)
+        loads = zip(places, masks)
         return [builder.masked_load(at, type_, mask) for at, mask in loads]
 
     def _update(
@@ -404,6 +416,17 @@ class RegisterTile:
             for total, b in zip(sums[first:], b_vectors):
                 updated.append(arithmetic.multiply_add(builder, many, b, total))
         return updated
+
+    def _last_row(self, sums: list[Value], b: Value, step: Value) -> list[Value]:
+        """Add the last step: the columns behind those of B may be outside of memory."""
+        builder, blocking = self.builder, self.blocking
+        masks = [
+            builder.lane_mask(builder.sub(self.columns, at), blocking.lanes)
+            for at in range(0, blocking.nr, blocking.lanes)
+        ]
+        word = blocking.arithmetic.word
+        rows = [builder.offset(row, word, step) for row in self.a_rows]
+        return self._step(sums, b, rows, 0, masks)
 
     def _last_step(self, sums: list[Value], b: Value, k: Value) -> list[Value]:
         """Add the end of k if it fills no word: memory behind it may not be ours."""

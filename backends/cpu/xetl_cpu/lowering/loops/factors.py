@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
@@ -36,18 +36,18 @@ In bf16 on silicon, GFLOP/s with a copy and without: 4096 x 4096 x 16 284 and 41
 711 and 903, 1024 x 1024 by 32 451 and 880; by 16 panels it gains 3 %, or loses 20.
 """
 
-_ROWS_IN_PLACE = 128
-"""Rows of A up to which a B that fits L2 is read in place.
+_ROWS_IN_PLACE = 256
+"""Rows of A up to which B is read in place, if it stays in L3.
 
-Sapphire Rapids, one thread, f32, m x k x n, packed and in place: 64 x 64 x 3136 253 and
-211 us, 128 x 512 x 784 948 and 852; eight of 256 x 1024 x 196 8377 and 8809.
+Emerald Rapids, one thread, f32, m x k x n, GFLOP/s packed and in place: 64 x 1000 x 960
+118 and 162, 256 x 1000 x 960 146 and 162, 1000 x 1000 x 960 157 and 158.
 """
 
-_ROWS_WITH_MASKS = 32
-"""Rows up to which loads of the last panel may have masks; they take a port of two.
+_FEWEST_STEPS = 128
+"""The shortest run of k in place: shorter ones add up C too often.
 
-The same, 16 x 300 x 300 29.6 and 25.7 us, 16 x 512 x 512 85 and 64; 64 x 300 x 300 100
-and 107.
+The same, runs of 64, 128, 256 and 384: 64 x 2048 x 2048 124, 132, 129 and 111, 64 x
+4096 x 4096 119, 123, - and 85 (packed 98).
 """
 
 _FREE_WAYS = 4
@@ -193,21 +193,29 @@ def clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:
     return build.maximum(build.minimum(wanted, extent), 0)
 
 
+class InPlace(NamedTuple):
+    """Whether strips read B in place as fast as packed, and in which runs of k."""
+
+    is_near: SSAValue
+    run: SSAValue
+
+
 def lies_near(
     state: State,
     build: Builder,
     blocking: Blocking,
     b: Factor,
     extents: tuple[Index, Index, Index],
-) -> SSAValue | None:
-    """Whether strips read a part of B in place as fast as packed; None: never.
+) -> InPlace | None:
+    """Return whether strips read a part of B in place as fast as packed; None: never.
 
     Its rows and what is between them fit L1. Or few rows are multiplied by a matrix
-    that fits half of L2, or all of L2 if the rows of a panel fit a quarter of its sets:
-    packing would cost an eighth of the arithmetic and more. A panel is as wide as the
-    register tile: the columns that it has too many must be in the array, or rows are so
-    few that masks are no loss. Elements behind the matrix are zeros, which only packing
-    makes. ``extents``: rows, k, cols.
+    that stays in L3, or in L2 if rows are so few that it may be streamed; a run of k
+    takes a quarter of the sets of L2, or more if it would be too short.
+
+    A panel is as wide as the register tile. The columns that it has too many must be in
+    the array; those of the last row are read with masks, if there are masks. Elements
+    behind the matrix are zeros, which only packing makes. ``extents``: rows, k, cols.
     """
     base, (rows, k, cols) = root(b.matrix.memref), extents
     is_plain = blocking.dtype == blocking.compute and blocking.k_pack == 1
@@ -215,40 +223,48 @@ def lies_near(
         return None
     if not isinstance(base, BlockArgument) or not is_memref(base.type):
         return None
-    whole = build.add(memref.ExtractStridedMetadataOp(base)).results[2:]
-    rank = memref_type(base).get_num_dims()
-    end: Index = 1
-    for size, step in zip(whole[:rank], whole[rank:], strict=True):
-        end = build.plus(end, build.maximum(build.times(build.minus(size, 1), step), 0))
+    end = _end(build, base)
     first, (ldb, _) = view_of(b.matrix.memref, build)
     first = build.plus(first, build.plus(build.times(b.row, ldb), b.col))
     taken = build.times(k, ldb)
-    last = build.plus(first, build.minus(taken, ldb))
+    whole_rows = 2 if state.target.has_masks else 1
+    last = build.plus(first, build.minus(taken, build.times(ldb, whole_rows)))
     width = build.rounded_up(cols, blocking.nr)
-    machine = state.target.machine
-    l1, l2 = (each.size // blocking.compute_bytes for each in (machine.l1, machine.l2))
+    machine, bytes_ = state.target.machine, blocking.compute_bytes
+    l1, l2, l3 = (x.size // bytes_ for x in (machine.l1, machine.l2, machine.l3))
     # Rows share sets if their distance is a multiple of a large power of two.
     apart = build.pure(arith.AndiOp, build.index(ldb), build.minus(0, ldb))
-    taken_sets = build.times(k, build.maximum(apart, blocking.nr))
+    apart = build.maximum(apart, blocking.nr)
     size = build.times(b.matrix.rows, ldb)
+    is_small = build.compare("sle", size, l2 // 2)
+    sets = build.maximum(build.divided(l2 // 4, apart), _FEWEST_STEPS)
     is_near = build.both(
         build.compare("sle", rows, _ROWS_IN_PLACE),
-        build.compare("sle", size, l2),
-        build.compare(
-            "sle", build.minimum(taken_sets, build.divided(size, 2)), l2 // 4
+        build.compare("sle", size, l2 if blocking.is_low else l3 // 2),
+        build.pure(
+            arith.OriOp,
+            is_small,
+            build.compare("sle", build.times(apart, _FEWEST_STEPS), l2),
         ),
     )
-    is_whole = build.compare("sle", build.plus(last, width), end)
-    if state.target.has_masks:
-        is_low = build.compare("sle", rows, _ROWS_WITH_MASKS)
-        is_whole = build.pure(arith.OriOp, is_whole, is_low)
-    return build.both(
+    is_near = build.both(
         build.compare("sge", taken, 0),
         build.pure(arith.OriOp, is_near, build.compare("sle", taken, l1)),
         build.compare("sge", b.rows, k),
         build.compare("sge", b.cols, cols),
-        is_whole,
+        build.compare("sle", build.plus(last, width), end),
     )
+    return InPlace(is_near, build.select(is_small, build.maximum(k, 1), sets))
+
+
+def _end(build: Builder, array: SSAValue) -> Index:
+    """Return the number of elements from the start of an array to its end."""
+    whole = build.add(memref.ExtractStridedMetadataOp(array)).results[2:]
+    rank = memref_type(array).get_num_dims()
+    end: Index = 1
+    for size, step in zip(whole[:rank], whole[rank:], strict=True):
+        end = build.plus(end, build.maximum(build.times(build.minus(size, 1), step), 0))
+    return end
 
 
 def either(

@@ -25,6 +25,7 @@ from xetl_cpu.lowering.loops.accumulators import accumulator, initial, starts_it
 from xetl_cpu.lowering.loops.direct_stores import Taken, take_store
 from xetl_cpu.lowering.loops.factors import (
     PANELS_IN_PLACE,
+    InPlace,
     Way,
     clamped,
     copied_row,
@@ -123,13 +124,13 @@ class _Product:
     to: Taken | None
     trip: Trip | None
     shares_sets: SSAValue | None
-    lies: SSAValue | None
+    lies: InPlace | None
 
     def packs(self, build: Builder) -> SSAValue | None:
         """Return whether the program packs B for itself; None: never."""
         if self.op.packed is not None and self.op.is_packed is None:
             return None
-        others = [self.op.is_packed, self.lies]
+        others = [self.op.is_packed, self.lies and self.lies.is_near]
         found = [_not(build, each) for each in others if each is not None]
         return build.both(*found) if found else build.constant(1, i1)
 
@@ -242,16 +243,23 @@ class _Product:
 
     def _most(self, build: Builder, is_own: SSAValue | None) -> Index:
         """Return the length of chunks: what the program packs has to stay in cache."""
-        blocking, k = self.blocking, self.extents[1]
+        blocking, k, lies = self.blocking, self.extents[1], self.lies
         may_run = may_stay(blocking, self.a) or self._is_by_blocks()
-        if not may_run or (self.op.packed is None and self.lies is None):
-            return blocking.chunk
-        most = run_of(build, blocking, k)
-        if blocking.uses_tiles:
-            extents = (*self.extents[:2], self._columns())
-            is_few, whole = of_few_panels(build, blocking, self.a, extents)
-            most = build.select(is_few, whole, most)
-        return most if is_own is None else build.select(is_own, blocking.chunk, most)
+        most: Index = blocking.chunk
+        if may_run and not (self.op.packed is None and lies is None):
+            most = run_of(build, blocking, k)
+            if blocking.uses_tiles:
+                extents = (*self.extents[:2], self._columns())
+                is_few, whole = of_few_panels(build, blocking, self.a, extents)
+                most = build.select(is_few, whole, most)
+            if is_own is not None:
+                most = build.select(is_own, blocking.chunk, most)
+        if lies is None:
+            return most
+        is_there = lies.is_near
+        if self.op.is_packed is not None:
+            is_there = build.both(is_there, _not(build, self.op.is_packed))
+        return build.select(is_there, build.minimum(most, lies.run), most)
 
 
 def _not(build: Builder, condition: SSAValue) -> SSAValue:
