@@ -110,6 +110,17 @@ class Machine:
         is_near = self.costs.l3_latency < _FAR or rows <= _FEW
         return self.l3.size // 2 if is_near else self.l2.size
 
+    def most_in_place(self, is_low: bool) -> int:
+        """Bytes of B up to which strips read it in place; few rows may stream it.
+
+        Emerald Rapids, f32, GFLOP/s streamed and in place: 16 x 1000 x 1000 99, 117, 32
+        x 1000 x 1000 113, 132; 24 x 2000 x 1500 100, 82.
+        """
+        if not is_low:
+            return self.l3.size // 2
+        is_far = self.costs.l3_latency >= _FAR
+        return max(self.l2.size, self.l3_of_core if is_far else 0)
+
     @property
     def most_kept(self) -> int:
         """Bytes of a result from which on it is stored past the caches."""
@@ -169,11 +180,9 @@ FAMILIES = {
             Cache(105 * MB, 15, 56),
             # The last two fitted to 6 tiles in f32: of the peak 24 sums reach 86 %, 16
             # and 20 81 %; without unrolling 77 %. L3 in a virtual machine, beside a
-            # busy core: 135 ns. L2 alone delivers 45 bytes; 3 x 112, which takes 43 a
-            # cycle beside multiply-adds, was 15 % slower (200 cubed) than 8 x 48.
-            replace(
-                _TWO_FMAS, dot_latency=6, l2_bytes=38, l3_latency=300, step=1.4, loop=2
-            ),
+            # busy core: 135 ns. L2 alone delivers 45 bytes, beside multiply-adds 32:
+            # 28 x 475 x 384 and 377 by 4 x 96 159, 125 GFLOP/s, by 7 x 48 165, 152.
+            replace(_TWO_FMAS, dot_latency=6, l3_latency=300, step=1.4, loop=2),
             # A core of Granite Rapids, whose L3 has 480 MB, writes 10 GB/s into it and
             # 25 past it. Three copies, each of the last one's result, take 10 % longer
             # past it at 32 MB, 50 % longer at 16, and 22 % less at 64.

@@ -102,9 +102,10 @@ def choose_tiles(
     else:
         is_low = rows <= LOW and not b_by_columns and not b_is_packed
         columns = min(smallest(_COLUMNS, n), 512) if is_low else _width(n)
-        in_place = b_may_stay and not (is_low or b_by_columns or b_is_packed)
-        if in_place and m <= _IN_PLACE and n > columns:
-            columns = 96 * cdiv(n, 96 * cdiv(n, _WIDE))
+        in_place = b_may_stay and not (b_by_columns or b_is_packed)
+        if in_place and m <= _IN_PLACE and n > 128:
+            most = 480 if is_low else _WIDE
+            columns = 96 * cdiv(n, 96 * cdiv(n, most))
         if k is not None and k <= _SHORTEST and m * n >= _LARGE and n > columns:
             columns = 512
         least = _LEAST_LOW if is_low else _LEAST

@@ -14,7 +14,8 @@ The time of one step of k (a pair of k for the bf16 dot product) is the largest 
     fma * mr * v         the arithmetic; `dot` for pairs, twice for `madd`
     load * (mr + v)      the loads: v of B, mr broadcasts of A
     latency              no sum is ready before its last product is done
-    v * bytes / l2       wide panels do not fit L1: B comes from L2
+    (v + 1) * bytes / l2   wide panels do not fit L1: B comes from L2, and a row in
+                         place begins amid a line
 
 cycles, with the costs of the machine (`machine.py`), plus the overhead of a step. If a
 row is one vector, ten rows do not hide the latency of a dot product: then there are two
@@ -325,11 +326,13 @@ def choose_blocking(
     arithmetic = choose_arithmetic(target, dtype, unsigned)
     lanes, least_n = target.lanes(arithmetic.accumulator), least_n or block_n
 
-    def cost(tile: tuple[int, int]) -> tuple[float, int]:
+    def cost(tile: tuple[int, int]) -> tuple[float, bool, int]:
         mr, vectors = tile
         strips = ceil(block_m / mr) * ceil(least_n / (vectors * lanes))
-        # Of equal costs take the tallest tile: its narrow panel stays in L1.
-        return strips * _strip_cycles(target, tile, arithmetic, block_m), -mr
+        # Of equal costs take one that prefetches, and then the tallest tile: its narrow
+        # panel stays in L1.
+        cycles = strips * _strip_cycles(target, tile, arithmetic, block_m)
+        return cycles, mr > _ROWS_THAT_ASK, -mr
 
     if arithmetic.instruction == "amx":
         mr, nr = (AMX_TILE * min(2, ceil(x / AMX_TILE)) for x in (block_m, least_n))
@@ -483,7 +486,7 @@ def _strip_cycles(
         _work(target, tile, arithmetic),
         costs.load * (mr + vectors),
         (costs.latency if is_fma else costs.dot_latency) / sets,
-        vectors * target.vector_bytes / costs.l2_bytes,
+        (vectors + 1) * target.vector_bytes / costs.l2_bytes,
     )
     nr = vectors * target.lanes(arithmetic.accumulator)
     run, _, _ = _runs(target, (mr, nr), arithmetic, (block_m, nr))

@@ -231,7 +231,8 @@ def lies_near(
     last = build.plus(first, build.minus(taken, build.times(ldb, whole_rows)))
     width = build.rounded_up(cols, blocking.nr)
     machine, bytes_ = state.target.machine, blocking.compute_bytes
-    l1, l2, l3 = (x.size // bytes_ for x in (machine.l1, machine.l2, machine.l3))
+    l1, l2 = (each.size // bytes_ for each in (machine.l1, machine.l2))
+    most = machine.most_in_place(blocking.is_low) // bytes_
     # Rows share sets if their distance is a multiple of a large power of two.
     apart = build.pure(arith.AndiOp, build.index(ldb), build.minus(0, ldb))
     apart = build.maximum(apart, blocking.nr)
@@ -240,7 +241,7 @@ def lies_near(
     sets = build.maximum(build.divided(l2 // 4, apart), _FEWEST_STEPS)
     is_near = build.both(
         build.compare("sle", rows, _ROWS_IN_PLACE),
-        build.compare("sle", size, l2 if blocking.is_low else l3 // 2),
+        build.compare("sle", size, most),
         build.pure(
             arith.OriOp,
             is_small,
