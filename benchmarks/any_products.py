@@ -69,11 +69,13 @@ def summarise(rows: list[dict[str, object]]) -> None:
     for row in rows:
         case = " ".join(str(row[f]) for f in ("threads", "dtype", "shape", "turned"))
         rates.setdefault(case, {})[str(row["contestant"])] = float(str(row["rate"]))
-    ratios = sorted((each["xetl"] / each["torch"], case) for case, each in rates.items())
+    ratios = sorted((one["xetl"] / one["torch"], case) for case, one in rates.items())
     if ratios:
         tenths = [ratios[(len(ratios) - 1) * i // 10][0] for i in range(11)]
         print("tenths:", *(f"{ratio:.2f}" for ratio in tenths))
-        print("worst:", *(f"{ratio:.2f} {case}" for ratio, case in ratios[:12]), sep="\n")
+        print("worst:")
+        for ratio, case in ratios[:12]:
+            print(f"{ratio:.2f} {case}")
 
 
 if __name__ == "__main__":

@@ -212,3 +212,15 @@ def test_the_grid_covers_the_result(m: int, n: int, by_columns: bool) -> None:
     assert (x - 1) * tiles.rows < m <= x * tiles.rows
     assert (y - 1) * tiles.columns < n <= y * tiles.columns
     assert z == 3
+
+
+@pytest.mark.parametrize("n", [129, 377, 512, 1000, 4096, 5000])
+@pytest.mark.parametrize("rows", [5, 28, 33, 256])
+def test_a_b_that_may_stay_in_place_has_whole_panels(n: int, rows: int) -> None:
+    """Of 48 and of 64 columns: the last panel of a tile is computed in full."""
+    tiles = choose_tiles(rows, n, cores=1, b_may_stay=True)
+    assert tiles.columns % 48 == 0
+    assert tiles.columns <= 480
+    assert (tiles.grid[1] - 1) * tiles.columns < n <= tiles.grid[1] * tiles.columns
+    packed = choose_tiles(rows, n, cores=1, b_is_packed=True)
+    assert choose_tiles(rows, n, cores=1, b_is_packed=True, b_may_stay=True) == packed

@@ -114,10 +114,11 @@ class Machine:
         """Bytes of B up to which strips read it in place; few rows may stream it.
 
         Emerald Rapids, f32, GFLOP/s streamed and in place: 16 x 1000 x 1000 99, 117, 32
-        x 1000 x 1000 113, 132; 24 x 2000 x 1500 100, 82.
+        x 1000 x 1000 113, 132; 24 x 2000 x 1500 100, 82. Packed and in place: 64 x 1000
+        x 2000 99, 131; 64 x 1500 x 2000 99, 102; 64 x 2000 x 2000 95, 82.
         """
         if not is_low:
-            return self.l3.size // 2
+            return max(self.l2.size, 2 * self.l3_of_core)
         is_far = self.costs.l3_latency >= _FAR
         return max(self.l2.size, self.l3_of_core if is_far else 0)
 

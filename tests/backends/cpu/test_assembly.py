@@ -12,7 +12,7 @@ from launching import BF16
 from tests.example_kernels import softmax
 from xetl import xetile
 from xetl.ops.convolution.kernels import direct, turned
-from xetl.xetile import constexpr, f32
+from xetl.xetile import constexpr, f32, f64
 from xetl_cpu import BACKEND
 from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.targets import find_target
@@ -21,11 +21,12 @@ FIXED = [name for name in BACKEND.targets if name != "host"]
 
 
 @xetile.kernel
-def gemm(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 32):
+def gemm(A, B, C, BM: constexpr = 256, BN: constexpr = 256, ACC: constexpr = f32):
+    BK: constexpr = 32
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     a = xetile.init_tile(A, [m, 0], (BM, BK))
     b = xetile.init_tile(B, [0, n], (BK, BN))
-    acc = xetile.zeros((BM, BN), f32)
+    acc = xetile.zeros((BM, BN), ACC)
     for _ in range(0, A.shape[1], BK):
         acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
         a = xetile.update_tile_offset(a, [0, BK])
@@ -57,9 +58,12 @@ def inner_loops(assembly: str) -> list[list[str]]:
     return loops
 
 
-def test_the_inner_loop_of_a_gemm_is_fused_and_spills_nothing() -> None:
-    array = np.zeros((256, 256), np.float32)
-    loops = inner_loops(gemm.ir("asm", array, array, array, target="avx512"))
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_the_inner_loop_of_a_gemm_is_fused_and_spills_nothing(dtype: str) -> None:
+    array = np.zeros((256, 256), f"float{dtype[1:]}")
+    acc = {"f32": f32, "f64": f64}[dtype]
+    text = gemm.ir("asm", array, array, array, target="avx512", ACC=acc)
+    loops = inner_loops(text)
     fma = [loop for loop in loops if sum("vfmadd" in x for x in loop) >= 8]
     for loop in fma:
         assert all("%zmm" in x for x in loop if "vfmadd" in x)
@@ -73,7 +77,7 @@ def test_the_inner_loop_of_a_gemm_is_fused_and_spills_nothing() -> None:
     # A step of 6 x 64: 24 FMAs, 4 loads of B, 6 elements of A, 3 lines that are asked
     # for (2 side by side) and a row of B, and what advances: the index and its end, B,
     # two places.
-    plan = choose_blocking(find_target("avx512"), "f32", 256, 256)
+    plan = choose_blocking(find_target("avx512"), dtype, 256, 256)
     products = plan.mr * plan.vectors
     most = products + 2 * plan.vectors + plan.mr + 3 + 5
     assert len(loop) <= most, "\n".join(loop)

@@ -35,13 +35,14 @@ _MOST_PIECES = 4
 """Pieces to pack next for each strip, at most; two of them are prefetched."""
 
 
-_ROWS_AHEAD = 2
-"""Rows of a B in place from which a row is prefetched into L1.
+_K_AHEAD = 8
+"""Bytes of k from which on a row of a B in place is prefetched into L1.
 
-Only strips after the first find them in L2, and the first one makes hardware prefetch
-what is behind them: the next panel. Emerald Rapids, f32, GFLOP/s without and with it:
-64 x 1000 x 1008 131 and 142, 1024 x 1056 135 and 143; MKL does the same. Three rows are
-an address more than x86 has registers for.
+They are two rows of f32, one of f64. Only strips after the first find rows in L2, and
+the first one makes hardware prefetch what is behind them: the next panel. Emerald
+Rapids, f32, GFLOP/s without and with it: 64 x 1000 x 1008 131 and 142, 1024 x 1056 135
+and 143; MKL does the same. Further rows are not in reach of an address of x86, and LLVM
+then keeps vectors of B on the stack.
 """
 
 
@@ -160,9 +161,9 @@ def _in_place(strip: Strip, panel: Value, ldb: Value) -> Ahead:
 
 
 def prefetch_row(builder: Builder, blocking: Blocking, row: Value, ldb: Value) -> None:
-    """Prefetch a row of B's panel, `_ROWS_AHEAD` behind ``row``, into L1."""
+    """Prefetch the row of B's panel that is `_K_AHEAD` behind ``row``."""
     word = blocking.compute_bytes
-    place = builder.offset(row, ir.IntType(8 * word), builder.mul(ldb, _ROWS_AHEAD))
+    place = builder.offset(row, ir.IntType(8 * _K_AHEAD), ldb)
     # The previous panel has the first line of a row that begins amid one.
     for line in range(0, blocking.nr * word, LINE):
         builder.prefetch(builder.offset(place, _BYTE, line + LINE - word))

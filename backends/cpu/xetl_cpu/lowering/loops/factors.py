@@ -37,7 +37,7 @@ In bf16 on silicon, GFLOP/s with a copy and without: 4096 x 4096 x 16 284 and 41
 """
 
 _ROWS_IN_PLACE = 256
-"""Rows of A up to which B is read in place, if it stays in L3.
+"""Rows of A up to which B is read in place, if it is near (`Machine.most_in_place`).
 
 Emerald Rapids, one thread, f32, m x k x n, GFLOP/s packed and in place: 64 x 1000 x 960
 118 and 162, 256 x 1000 x 960 146 and 162, 1000 x 1000 x 960 157 and 158.
@@ -210,8 +210,8 @@ def lies_near(
     """Return whether strips read a part of B in place as fast as packed; None: never.
 
     Its rows and what is between them fit L1. Or few rows are multiplied by a matrix
-    that stays in L3, or in L2 if rows are so few that it may be streamed; a run of k
-    takes a quarter of the sets of L2, or more if it would be too short.
+    that is near (`Machine.most_in_place`); a run of k takes a quarter of the sets of
+    L2, or more if it would be too short.
 
     A panel is as wide as the register tile. The columns that it has too many must be in
     the array; those of the last row are read with masks, if there are masks. Elements
