@@ -44,7 +44,6 @@ def _tensors(dtype: str, shape: str, turned: str) -> list[torch.Tensor]:
     """A, B and an empty C."""
     m, k, n = extents(shape)
     kind = getattr(torch, dtype)
-    torch.manual_seed(0)
     a = torch.randn((k, m) if "T" in turned else (m, k)).to(kind)
     b = torch.randn((n, k) if "t" in turned else (k, n)).to(kind)
     a, b = (a.t() if "T" in turned else a), (b.t() if "t" in turned else b)
