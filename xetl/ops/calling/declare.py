@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, ParamSpec, cast
 
 from xetl.errors import XetlError
 from xetl.imports import import_whole
-from xetl.ops.calling.calls import Plans, itself, kind
+from xetl.ops.calling.calls import Plans, kind
 from xetl.ops.calling.declarations import Backward, Call, wrong_shape
 from xetl.ops.calling.operands import Numbers, as_numpy, new_result
 from xetl.ops.calling.options import EXACT, refuse_other
@@ -40,12 +40,12 @@ class Outer(NamedTuple):
     Attributes:
         inputs: its arrays, in the order of those of the function that computes it.
         natives: the native functions that answer its calls.
-        result: makes its result of the result of the function that computes it.
+        form: makes its only result of what the function that computes it returns.
     """
 
     inputs: Sequence[Any]
     natives: Sequence[NativeFunction]
-    result: Callable[[Any], Any] = itself
+    form: Callable[[Any], Any]
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -199,18 +199,27 @@ class Function:
             if x is not None:
                 values[i] = x.dtype, x.shape
 
-    def call_values(self, values: list[Any], call: Arguments) -> Any:
+    def call_values(
+        self, values: list[Any], call: Arguments, outer: Outer | None = None
+    ) -> Any:
         """Compute the function; tell torch about the call if it has to know.
 
         Args:
             values: all arguments in order, ``out`` last.
             call: the arguments as the user passed them.
+            outer: the function that the user called; None: this one.
 
         Raises:
             LaunchError: the arguments do not fit.
         """
         way = self.way_of(values)
-        return self._compute(values, call) if way is None else way(self, values, call)
+        if way is None:
+            return self._compute(values, call, outer)
+
+        def below(*given: Any) -> Any:
+            return self._compute([*given, None], call, outer)
+
+        return way(self, values, below)
 
     def way_of(self, values: list[Any]) -> Any:
         """Return how torch is told about a call; None: it does not have to know."""
@@ -219,10 +228,6 @@ class Function:
         calls: Any = import_whole("xetl.ops.calling.torch_calls")
         return calls.way_of(self, values)
 
-    def compute_as(self, call: Arguments) -> Callable[..., Any]:
-        """Return a function that computes from all arguments and remembers ``call``."""
-        return lambda *values: self._compute([*values, None], call)
-
     def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
         """Return the function that torch has an operator of, and its arguments."""
         return self, values
@@ -230,13 +235,10 @@ class Function:
     def _computed(self, *args: Any, **kwargs: Any) -> Any:
         return self._compute(self.complete(args, kwargs), (args, kwargs))
 
-    def _compute(self, values: list[Any], call: Arguments) -> Any:
-        return self.compute_for(None, call, values)
-
-    def compute_for(
-        self, outer: Outer | None, call: Arguments, values: list[Any]
+    def _compute(
+        self, values: list[Any], call: Arguments, outer: Outer | None = None
     ) -> Any:
-        """Compute from all arguments, for `outer` if given, and remember its call."""
+        """Compute from all arguments, and remember the call: of `outer` if given."""
         if self.plain is not None:
             return self.plain(values)
         outs = self.outs_of(values[-1])
@@ -257,7 +259,6 @@ class Function:
             for spec, out in zip(plan.results, outs)
         ]
         if plan.steps:
-            outer = outer or Outer([values[i] for i in self.arrays], self.natives)
             self._launch(plan, values, call, arrays, made, places, outer)
         written = [values[self.places[name]] for name in self.writes]
         note_written([each for each in (*outs, *written) if each is not None])
@@ -271,7 +272,7 @@ class Function:
         arrays: Sequence[Numbers | None],
         made: Sequence[Any],
         places: Sequence[Numbers | None],
-        outer: Outer,
+        outer: Outer | None,
     ) -> None:
         like = values[self.arrays[0]]
         results = [
@@ -289,12 +290,17 @@ class Function:
             launch.run(taken, *fixed, *numbers, launched=launched)
         if self.writes and len(plan.steps) > 1:
             return  # native code may do only a part of it, and no step may run twice
-        objects = [*outer.inputs, *map(outer.result, made)]
-        seen = [*arrays, *results]
-        count = len(call[0])
-        numbers = [i if i < count else self.names[i] for i in self.numbers]
-        made = Recording(call, launched, objects, seen, len(made), temporary, numbers)
-        remember(plan.recorder, made, outer.natives)
+        inputs, shown, natives = [values[i] for i in self.arrays], made, self.natives
+        if outer is not None:
+            inputs, natives = outer.inputs, outer.natives
+            shown = [outer.form(made[0] if self.results == 1 else made)]
+        count = len(shown)
+        objects, seen = [*inputs, *shown], [*arrays, *results[:count]]
+        temporary = [*results[count:], *temporary]
+        given = len(call[0])
+        numbers = [i if i < given else self.names[i] for i in self.numbers]
+        found = Recording(call, launched, objects, seen, count, temporary, numbers)
+        remember(plan.recorder, found, natives)
 
     def outs_of(self, out: Any) -> tuple[Any, ...]:
         """Return the array that the user gave for each result, or None for each.

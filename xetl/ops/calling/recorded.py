@@ -8,6 +8,7 @@ function made here in place of the general one (`xetl.runtime.shortcuts`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -18,6 +19,7 @@ from xetl.runtime.tensors import is_tensor
 
 if TYPE_CHECKING:
     from xetl.ops.calling.declare import Function
+    from xetl.ops.calling.facades import Facade
 
 Repeat: TypeAlias = Callable[..., Any]
 """A function of the arguments of a call as the user passes them."""
@@ -78,20 +80,12 @@ def again_of(
     return repeat
 
 
-def again_by(
-    declared: Function,
-    inner: Function,
-    arguments: Callable[..., Sequence[Any]],
-    finish: Callable[[Any], Any],
-    call: Arguments,
-) -> Repeat | None:
+def again_by(declared: Facade, inner: Function, call: Arguments) -> Repeat | None:
     """Make a function for calls like ``call``, if torch records ``inner`` in its place.
 
     Args:
         declared: the function that the user calls.
         inner: the function that torch records.
-        arguments: returns the arguments of ``inner`` for those of ``declared``.
-        finish: returns the result of ``declared`` for that of ``inner``.
         call: the arguments of the first call.
 
     Returns:
@@ -106,7 +100,8 @@ def again_by(
     of_arrays = dict(given)
     if len(of_arrays) < len(given):
         return None  # one array is passed twice: its places cannot be told apart
-    passed = [copy_if_list(value) for value in arguments(*values[:-1])]
+    passed = [copy_if_list(value) for value in declared.arguments(*values[:-1])]
+    form = partial(declared.form, declared.ranks_of(values))
     known = [None if id(x) in of_arrays else x for x in passed]
     repeated = again_of(inner, inner.compute, inner.completing, (passed, {}))
     if repeated is None or any(map(is_tensor, known)):
@@ -115,7 +110,7 @@ def again_by(
     chosen = picker([of_arrays.get(id(x), at + i) for i, x in enumerate(passed)])
 
     def repeat(*args: Any, **kwargs: Any) -> Any:
-        return finish(repeated(*chosen((*args, *kwargs.values(), None, *known))))
+        return form(repeated(*chosen((*args, *kwargs.values(), None, *known))))
 
     return repeat
 

@@ -15,7 +15,7 @@ from xetl.ops.calling import autocast, torch_library
 from xetl.ops.calling.declarations import out_and_gradient, with_out
 from xetl.ops.calling.declare import Function
 from xetl.ops.calling.options import EXACT
-from xetl.ops.calling.repeated import PLAIN, REPEATED, SEQUENCES, Arguments
+from xetl.ops.calling.repeated import PLAIN, REPEATED, SEQUENCES
 
 torch: Any = import_whole("torch")
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
@@ -32,9 +32,12 @@ for kinds, symbol in (
 torch_library.register()
 
 
-Way: TypeAlias = Callable[[Function, list[Any], Arguments], Any]
-"""A function of (the called function, all arguments in order, the arguments as the user
-passed them); it computes the call."""
+Below: TypeAlias = Callable[..., Any]
+"""Computes a call from all arguments but ``out``, and remembers it for native code."""
+
+Way: TypeAlias = Callable[[Function, list[Any], Below], Any]
+"""A function of (the called function, all arguments in order, what computes below
+torch); it computes the call."""
 
 
 def way_of(declared: Function, values: list[Any]) -> Way | None:
@@ -87,17 +90,16 @@ def _way_of_autocast(declared: Function, values: list[Any]) -> Way | None:
     return _dispatched
 
 
-def _under_autocast(device: str, declared: Function, values: Any, _: Arguments) -> Any:
+def _under_autocast(device: str, declared: Function, values: Any, _: Below) -> Any:
     """Cast the operands as torch's operator does, and compute without autocast."""
     with autocast.off(device):
         return declared.public(*autocast.cast(device, declared, values[:-1]))
 
 
-def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
+def _recorded(declared: Function, values: list[Any], below: Below) -> Any:
     """Compute and record as torch's operator does, but without torch's dispatcher."""
     if values[-1] is not None:
         return _in_place(declared, values)
-    below = declared.compute_as(call)
     for i in declared.arrays:
         each = values[i]
         if each is not None:  # it may be wrapped by a transform that has ended
@@ -125,7 +127,7 @@ def _kept(declared: Function, x: Any) -> Any:
     return x.clone() if declared.names[0] in declared.saves else x
 
 
-def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
+def _dispatched(declared: Function, values: list[Any], _: Below) -> Any:
     """Call torch's operator.
 
     Raises:

@@ -7,13 +7,10 @@ learning convolutions on SIMD architectures", SC18.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, ParamSpec, TypeAlias, cast
 
-from xetl.errors import XetlError
 from xetl.imports import import_whole
 from xetl.ops.activations import cleared
-from xetl.ops.calling.calls import itself
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
@@ -24,10 +21,9 @@ from xetl.ops.calling.declarations import (
     result,
     wrong_shape,
 )
-from xetl.ops.calling.declare import FUNCTIONS, Function, Outer, function, is_traced
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.facades import Facade, Ranks
 from xetl.ops.calling.operands import Shape, order_of
-from xetl.ops.calling.recorded import again_by
-from xetl.ops.calling.repeated import Arguments
 from xetl.ops.calling.views import floats
 from xetl.ops.convolution import plans
 from xetl.ops.convolution.by_weight import by_weight
@@ -44,7 +40,6 @@ from xetl.ops.convolution.columns import (
 )
 from xetl.ops.convolution.geometry import Geometry, phases
 from xetl.ops.convolution.windows import LAST, is_channels_last
-from xetl.runtime.call_site import at_caller
 
 P = ParamSpec("P")
 
@@ -187,51 +182,14 @@ def convolution_by_weight(
     return Call((new,), steps)
 
 
-class _Convolution(Function):
+class _Convolution(Facade):
     """`conv1d` or `conv2d`, which are the operator `convolution` for torch."""
 
-    def _called(self, *args: Any, **kwargs: Any) -> Any:
-        values = self.complete(args, kwargs)
-        try:
-            if not is_traced() and self.way_of(values) is None:
-                return self._compute(values, (args, kwargs))
-            return self._by(convolution, values)
-        except XetlError as error:
-            raise at_caller(error) from None
+    inner_name = "xetl::convolution"
 
-    def recorded_like(self, call: Arguments) -> Any:
-        inner = FUNCTIONS["xetl::convolution"]
-        return again_by(self, inner, self._arguments, itself, call)
-
-    def _compute(self, values: list[Any], call: Arguments) -> Any:
-        def compute(*arguments: Any) -> Any:
-            image = Outer(values[:3], self.natives, partial(_as_given, *values[:2]))
-            return inner.compute_for(image, call, [*arguments, None])
-
-        inner = FUNCTIONS["xetl::convolution"]
-        return self._by(compute if values[-1] is None else convolution, values)
-
-    def _by(self, compute: Callable[..., Any], values: list[Any]) -> Any:
-        """Return the result; ``compute`` does the `convolution`."""
-        *given, out = values
-        x, weight, *_ = given
-        arguments = self._arguments(*given)
-        if out is None:
-            return _as_given(x, weight, compute(*arguments))
-        compute(*arguments, out=_as_images(out, weight.ndim == 3, x.ndim < weight.ndim))
-        return out
-
-    def _arguments(
-        self,
-        x: Any,
-        weight: Any,
-        bias: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        groups: int,
-    ) -> Sequence[Any]:
+    def arguments(self, *given: Any) -> Sequence[Any]:
         """Return the arguments of `convolution`, whose images have a batch."""
+        x, weight, bias, stride, padding, dilation, groups = given
         name, rank = self.name, 1 if self.name == "conv1d" else 2
         _check(name, rank, x, weight, bias, groups)
         stride, dilation = (_numbers(name, rank, each) for each in (stride, dilation))
@@ -243,6 +201,16 @@ class _Convolution(Function):
         images = _as_images(x, rank == 1, x.ndim == rank + 1)
         kernel = _as_images(weight, rank == 1, False)
         return images, kernel, bias, stride, sides, dilation, groups
+
+    def out_of(self, ranks: Ranks, out: Any) -> Any:
+        x, weight, _ = ranks
+        return _as_images(out, weight == 3, x != weight)
+
+    def form(self, ranks: Ranks, found: Any) -> Any:
+        """Return a result without the batch and the row that the arguments lack."""
+        x, weight, _ = ranks
+        found = found if x == weight else found[0]
+        return found[..., 0, :] if weight == 3 else found
 
 
 def _public(rule: Callable[P, Any]) -> Callable[P, Any]:
@@ -316,12 +284,6 @@ def _as_images(array: Any, is_line: bool, is_single: bool) -> Any:
     """
     array = array[..., None, :] if is_line else array
     return array[None] if is_single else array
-
-
-def _as_given(x: Any, weight: Any, found: Any) -> Any:
-    """Return a result without the batch and the row that the arguments lack."""
-    found = found[0] if x.ndim == weight.ndim - 1 else found
-    return found[..., 0, :] if weight.ndim == 3 else found
 
 
 def _shape_of(x: Any) -> Shape:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from math import prod
 from operator import itemgetter
 from typing import Any, ParamSpec, cast
 
 import numpy as np
 
-from xetl.errors import LaunchError, XetlError
+from xetl.errors import LaunchError
 from xetl.language.dtypes import i64
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
@@ -23,24 +22,19 @@ from xetl.ops.calling.declarations import (
     Operand,
     Step,
     along_view,
-    out_and_gradient,
     result,
     result_like,
     temporary,
-    with_out,
     wrong_shape,
 )
-from xetl.ops.calling.declare import FUNCTIONS, Function, function, is_traced
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.facades import Facade, Ranks
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.options import plain
-from xetl.ops.calling.recorded import again_by
-from xetl.ops.calling.repeated import Arguments
 from xetl.ops.calling.views import array_of, floats, is_on_gpu, vectors_of, width_of
 from xetl.ops.losses import kernels
 from xetl.ops.rows.reduction_kernels import Down, down_of
 from xetl.ops.rows.softmaxes import log_softmax
-from xetl.runtime.call_site import at_caller
-from xetl.runtime.tensors import needs_derivative
 
 P = ParamSpec("P")
 
@@ -331,46 +325,23 @@ def _lines(what: Down) -> View:
     return lambda x: x.reshape(outer, inner)
 
 
-class _Loss(Function):
+class _Loss(Facade):
     """A loss, which is the operator `class_loss` for torch and its derivatives."""
 
-    def _called(self, *args: Any, **kwargs: Any) -> Any:
-        values = self.complete(args, kwargs)
-        try:
-            needed = needs_derivative(values[0])  # skips the other questions if True
-            if not needed and not is_traced() and self.way_of(values) is None:
-                return self._compute(values, (args, kwargs))
-            *given, out = values
-            if needed and out is not None:
-                raise out_and_gradient(self.name)
-            found = class_loss(*self._arguments(*given))
-            return with_out(self.name, found[0], out)
-        except XetlError as error:
-            raise at_caller(error) from None
+    inner_name = "xetl::class_loss"
 
-    def _arguments(self, *given: Any) -> Sequence[Any]:
-        """Return the arguments of `class_loss`."""
-        return cast("Any", self.rule).__wrapped__(*given)
+    def arguments(self, *given: Any) -> Sequence[Any]:
+        return cast("Any", self.rule)(*given)
 
-    def recorded_like(self, call: Arguments) -> Any:
-        inner = FUNCTIONS["xetl::class_loss"]
-        return again_by(self, inner, self._arguments, itemgetter(0), call)
+    def out_of(self, ranks: Ranks, out: Any) -> Any:
+        return out, None
+
+    def form(self, ranks: Ranks, found: Any) -> Any:
+        return found[0]
 
 
-def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
-    """Return the public function of a loss: the first result of `class_loss`."""
-
-    @wraps(arguments)
-    def rule(*values: Any) -> Call:
-        made = cast("Any", arguments)(*values)
-        call = FUNCTIONS["xetl::class_loss"].rule(*made)
-        kept = call.results[1]
-
-        def steps(made: Sequence[Operand]) -> Sequence[Step]:
-            return call.steps([*made, temporary(kept.shape, kept.dtype)])
-
-        return Call(call.results[:1], steps)
-
+def _public(rule: Callable[P, Any]) -> Callable[P, Any]:
+    """Return the public function of a loss; ``rule`` gives the arguments."""
     return cast("Callable[P, Any]", _Loss(rule.__name__, rule).public)
 
 

@@ -25,7 +25,7 @@ from xetl.ops.calling.declarations import (
     result_shape,
     wrong_shape,
 )
-from xetl.ops.calling.declare import FUNCTIONS, Function, is_traced, traced
+from xetl.ops.calling.declare import FUNCTIONS, Function, Outer, is_traced, traced
 from xetl.ops.calling.operands import Numbers, as_numpy, new_result
 from xetl.ops.calling.recorded import Completing, again_of
 from xetl.ops.calling.repeated import Arguments, NativeFunction, Recording, remember
@@ -144,7 +144,9 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
 class _Product(Function):
     """The product as an operator of torch; `compute_product` plans and launches it."""
 
-    def _compute(self, values: list[Any], call: Arguments) -> Any:
+    def _compute(
+        self, values: list[Any], call: Arguments, outer: Outer | None = None
+    ) -> Any:
         return compute_product(values, call, self.natives)
 
 
@@ -318,7 +320,9 @@ def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
 class _Linear(Function):
     """`linear`, which is the operator of a product for torch."""
 
-    def _compute(self, values: list[Any], call: Arguments) -> Any:
+    def _compute(
+        self, values: list[Any], call: Arguments, outer: Outer | None = None
+    ) -> Any:
         x, weight, bias, out = values
         try:
             operands = [x, weight, bias, None, out]
@@ -395,7 +399,9 @@ def _named(error: XetlError, input: Any, weight: Any) -> XetlError:
 class _Batches(Function):
     """`bmm`, which is the operator of a product for torch."""
 
-    def _compute(self, values: list[Any], call: Arguments) -> Any:
+    def _compute(
+        self, values: list[Any], call: Arguments, outer: Outer | None = None
+    ) -> Any:
         return compute_product(self.as_operator(values)[1], call, self.natives)
 
     def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
