@@ -102,7 +102,7 @@ def in_xetl(what: str, dtype: str, rows: int, columns: int) -> Job:
         return _steps_of_ours(name, dtype, rows, columns)
     if name in COMPOSED:
         pair = find_pair(name, dtype, rows, columns)
-        return _job_of(pair.ours, pair.args, what)
+        return job_of(pair.ours, pair.args, what)
     return _job(getattr(ops, name), what, dtype, rows, columns)
 
 
@@ -113,7 +113,7 @@ def in_torch(what: str, dtype: str, rows: int, columns: int) -> Job:
         return _steps_of_torch(name, dtype, rows, columns)
     if name in COMPOSED:
         pair = find_pair(name, dtype, rows, columns)
-        return _job_of(pair.theirs, pair.their_args, what)
+        return job_of(pair.theirs, pair.their_args, what)
     made: dict[str, Function] = {
         "swiglu": lambda a, b: functional.silu(a) * b,
         "geglu": lambda a, b: functional.gelu(a) * b,
@@ -158,10 +158,11 @@ def _job(function: Function, what: str, dtype: str, rows: int, columns: int) -> 
         images = rows // CLASSES
         labels = torch.randint(CLASSES, (images, columns))
         args = first.reshape(images, CLASSES, columns), labels
-    return _job_of(function, args, kind)
+    return job_of(function, args, kind)
 
 
-def _job_of(function: Any, args: Any, what: str) -> Job:
+def job_of(function: Any, args: Any, what: str) -> Job:
+    """Calls of ``function``; if ``what`` ends with ``training``, also derivatives."""
     how = what.partition(" ")[2]
     work = 1e-9 * args[0].nbytes
     if how != "training":
