@@ -184,7 +184,7 @@ def turned(x: Any) -> Any:
 
 @pytest.mark.usefixtures("records_first_calls")
 def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    labels = torch.randint(20, (512,))
+    labels, zeros = torch.randint(20, (512,)), torch.zeros(512, 1, 2, dtype=torch.int64)
     calls: list[Callable[[Any], Any]] = [
         ops.relu,
         ops.sum,
@@ -194,6 +194,10 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda x: squared(x[:20]),
         lambda x: ops.layer_norm(x[2:], (20,), weight=x[0], bias=x[1]),
         lambda x: ops.cross_entropy(x, labels if x is tensor else labels.numpy()),
+        lambda x: ops.nll_loss(
+            x[:, None, None, :2], zeros if x is tensor else zeros.numpy()
+        ),
+        lambda x: ops.sum(x[:, :18], dim=0),  # rows with gaps, of which many are summed
         lambda x: ops.relu(turned(x)),
         lambda x: ops.relu(turned(x), out=turned(x)),
         lambda x: ops.swiglu(turned(x), turned(x)),

@@ -21,7 +21,7 @@ import numpy as np
 
 from xetl.backend import ArrayView, RecordedCall, RecordedLaunch
 from xetl.language.dtypes import DType
-from xetl.ops.calling.operands import Numbers, dtype_of, order_of
+from xetl.ops.calling.operands import Numbers, dtype_of
 from xetl.ops.calling.recycling import LARGE, new_array, new_tensor
 from xetl.prepacked import Prepacked
 from xetl.runtime.native_calls import NativelyCalled, look_around, may_be_native, native
@@ -187,8 +187,11 @@ def _maker(made: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Return a function, and its arguments, that make an array like ``made``."""
     if type(made) is np.ndarray:
         kind = made.shape, made.dtype
-        order = order_of(made.shape, made.strides)
-        if order is not None:
+        # Unlike `order_of`: dimensions of one element keep their strides, too.
+        each = enumerate(zip(made.shape, made.strides))
+        places = [(-stride, n == 1, d) for d, (n, stride) in each]
+        order = tuple(d for *_, d in sorted(places))
+        if order != tuple(range(made.ndim)):
             return new_array, (*kind, order)
         return (np.empty if made.nbytes < LARGE else new_array), kind
     torch = sys.modules["torch"]

@@ -225,12 +225,15 @@ def reduce_down(
     if count == 1:
         return [_down(x, to, what, how, factor)]
     # Narrow rows are seen side by side: the first step reduces (part, count * inner).
+    shapes = [(outer, part, count * inner)] if inner < STRIP else []
+    for parts in (*shapes, (outer * count, part, inner)):
+        source: View = lambda a, parts=parts: what.source(a).reshape(parts)
+        if are_views([array_of(x)], [source]):
+            break
+    else:  # there are gaps between rows
+        return [_down(x, to, what, how, factor)]
     sums = (outer, count, inner)
-    parts = (outer * count, part, inner)
-    if inner < STRIP:
-        parts = (outer, part, count * inner)
     between = temporary((parts[0], 1, parts[2]), how[-1])
-    source: View = lambda a: what.source(a).reshape(parts)
     one = _down(x, between, Down(parts, source, itself), how, 1.0)
     seen: View = lambda a: a.reshape(sums)
     return [one, _down(between, to, Down(sums, seen, what.target), how, factor)]
