@@ -326,3 +326,20 @@ def test_order_and_strides_are_inverse():
         assert (order_of((2, 3, 4, 5), strides) or (0, 1, 2, 3)) == order
     assert order_of((4, 9), (1, 0)) is None
     assert order_of((4, 1, 9), (1, 1, 4)) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_reductions_across_the_order_of_memory(order: tuple[int, ...]) -> None:
+    place = np.argsort(order)
+    values = np.random.default_rng(3).permutation(3 * 2 * 5 * 40).reshape(3, 2, 5, 40)
+    x = (values / 64).astype(np.float32).transpose(place)
+    for dim in range(4):
+        wanted = x.astype(np.float64)
+        for keep in (False, True):
+            how = {"axis": dim, "keepdims": keep}
+            assert np.allclose(ops.sum(x, dim, keep), wanted.sum(**how))
+            assert np.array_equal(ops.amin(x, dim, keep), x.min(**how))
+            assert np.array_equal(ops.argmax(x, dim, keep), x.argmax(**how))
+            assert np.array_equal(ops.max(x, dim, keep)[0], x.max(**how))
+            found = ops.var(x, dim, correction=0, keepdim=keep)
+            assert np.allclose(found, wanted.var(**how))

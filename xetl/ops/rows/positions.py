@@ -19,6 +19,7 @@ from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import piece_width, rows
 from xetl.ops.indexing import gather_backward
 from xetl.ops.rows.reduction_kernels import (
+    as_it_lies,
     by_columns,
     by_lanes,
     down_of,
@@ -41,9 +42,10 @@ def _found(
     if both:
         results = (result(what.shape, x.dtype), *results)
 
+    # Over several dimensions, indices are counted in row-major order.
+    seen = x if len(what.dims) == 1 else replace(x, order=None)
+
     def steps(made: Sequence[Operand]) -> list[Step]:
-        # Over several dimensions, indices are counted in row-major order.
-        seen = x if len(what.dims) == 1 else replace(x, order=None)
         source, target = views_of(seen, what.dims)
         padding = limit_of("max" if largest else "min", x.dtype)
         down = down_of(seen, what.dims, made) or by_lanes(x, source, target)
@@ -55,7 +57,7 @@ def _found(
         views = (source, target if both else None, target)
         return [rows(find, (x, values, made[-1]), views, constants)]
 
-    return Call(results, steps)
+    return Call(results, as_it_lies(seen, what.dims, steps))
 
 
 @function()

@@ -5,13 +5,21 @@ The file begins with the dimensions of a reduction and the views of its operands
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from xetl import xetile
+from xetl.ops.activations import copied
 from xetl.ops.calling.calls import View, are_views, chain, transposed
-from xetl.ops.calling.declarations import Context, Operand, Operands, Step, wrong_shape
+from xetl.ops.calling.declarations import (
+    Context,
+    Operand,
+    Operands,
+    Step,
+    temporary,
+    wrong_shape,
+)
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, find_dim, strips
 from xetl.ops.matrices import matrix, put, take
@@ -19,6 +27,8 @@ from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, Vector, constexpr
 
 Dims: TypeAlias = "int | Sequence[int]"
+Steps: TypeAlias = Callable[[Sequence[Operand]], Sequence[Step]]
+"""Returns the steps that write the results it gets."""
 
 WIDEST = 4096
 """The most columns of a tile."""
@@ -119,17 +129,52 @@ def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down 
     first, end = (places[0], places[-1] + 1) if places else (0, 0)
     kept = [i for i in inward[:first] + inward[end:] if not is_one[i]]
     is_run = len(places) == end - first
-    if not is_run or end == x.ndim or kept != sorted(kept):
-        return None
-    if not all(array_of(each).flags.c_contiguous for each in made):
+    if not is_run or end == x.ndim or (not made and kept != sorted(kept)):
         return None
     groups = inward[:first], inward[first:end], inward[end:]
     outer, n, inner = (prod(x.shape[i] for i in group) for group in groups)
     source: View = lambda a: a.transpose(inward).reshape(outer, n, inner)
-    if not are_views([array_of(x)], [source]):
+    order = _order_of_result(x, dims, inward)
+
+    def target(a: Numbers) -> Numbers:
+        turns = {x.ndim: inward, len(order): order}.get(a.ndim, (0,))
+        return a.transpose(turns).reshape(outer, 1, inner)
+
+    operands = [array_of(each) for each in (x, *made)]
+    if not are_views(operands, [source, *[target] * len(made)]):
         return None
-    target: View = lambda a: a.reshape(outer, 1, inner)
     return Down((outer, n, inner), source, target)
+
+
+def _order_of_result(
+    x: Operand, dims: tuple[int, ...], inward: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the order ``inward`` of dimensions for those that are not reduced."""
+    kept = [i for i in range(x.ndim) if i not in dims]
+    return tuple(kept.index(i) for i in inward if i not in dims)
+
+
+def as_it_lies(x: Operand, dims: tuple[int, ...], steps: Steps) -> Steps:
+    """Return steps whose results first have the order that x has in memory.
+
+    So columns are read as they lie, where ``steps`` alone would go across them; the
+    results are copied to their places.
+    """
+
+    def turning(made: Sequence[Operand]) -> Sequence[Step]:
+        inward = x.order
+        if inward is None or down_of(x, dims, made) is not None:
+            return steps(made)
+        order = _order_of_result(x, dims, inward)
+        turned = [
+            temporary(y.shape, y.dtype, order=inward if y.ndim == x.ndim else order)
+            for y in made
+        ]
+        if order == tuple(sorted(order)) or down_of(x, dims, turned) is None:
+            return steps(made)
+        return [*steps(turned), *map(copied, turned, made)]
+
+    return turning
 
 
 def by_lanes(

@@ -53,6 +53,7 @@ from xetl.ops.rows.reduction_kernels import (
     Dims,
     Down,
     Reduced,
+    as_it_lies,
     by_lanes,
     down_of,
     reduce_columns,
@@ -113,7 +114,7 @@ def _reduce(
     def steps(made: Sequence[Operand]) -> Sequence[Step]:
         return _steps(x, made[0], what, (kind, acc), factor)
 
-    return Call((result(what.shape, dtype),), steps)
+    return Call((result(what.shape, dtype),), as_it_lies(x, what.dims, steps))
 
 
 def _steps(

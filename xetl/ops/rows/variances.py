@@ -24,6 +24,7 @@ from xetl.ops.matrices import matrix, put, take
 from xetl.ops.rows.reduction_kernels import (
     WIDEST,
     Dims,
+    as_it_lies,
     by_columns,
     down_of,
     reduced,
@@ -186,4 +187,5 @@ def var(
         last = rows(var_rows, (x, *made), seen, how, rows_of_program=some)
         return [*moves, last]
 
-    return Call((result(what.shape, input.dtype),), steps)
+    made = (result(what.shape, input.dtype),)
+    return Call(made, as_it_lies(input, what.dims, steps))
