@@ -67,10 +67,31 @@ def test_narrow_rows(n: int, dtype: str, largest: bool) -> None:
         values, places = ops.sort(x, descending=largest)
         assert np.array_equal(places, wanted)
         assert values.tobytes() == found.tobytes()
-        for k in (1, n - 1):
+        for k in (1, n - 1, n):
             values, places = ops.topk(x, k, largest=largest)
             assert np.array_equal(places, wanted[:, :k])
             assert values.tobytes() == np.ascontiguousarray(found[:, :k]).tobytes()
+            down = x.T.copy()  # columns, and rows that are columns in memory
+            for (values, places), turn in (
+                (ops.topk(down, k, 0, largest), np.transpose),
+                (ops.topk(down.T, k, 1, largest), np.array),
+            ):
+                assert np.array_equal(turn(places), wanted[:, :k])
+                assert np.array_equal(turn(values), found[:, :k], equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 2), (50, 3, 2), (2, 3, 50)])
+def test_few_elements_along_each_dimension(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).integers(0, 4, shape).astype(np.float32)
+    for dim in range(len(shape)):
+        wanted = np.argsort(x, dim, kind="stable")
+        values, places = ops.sort(x, dim)
+        assert np.array_equal(places, wanted)
+        assert np.array_equal(values, np.take_along_axis(x, wanted, dim))
+        if dim < len(shape) - 1:
+            out = x.copy()
+            ops.sort(out, dim, out=(out, np.empty(shape, np.int64)))
+            assert np.array_equal(out, values)
 
 
 @pytest.mark.parametrize("largest", [False, True])

@@ -9,7 +9,7 @@ from typing import Any
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv, next_power_of_2
 from xetl.language.ops.order import SORTED
-from xetl.ops.calling.calls import Launch, View, as_line
+from xetl.ops.calling.calls import Launch, View, are_views, as_line
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
@@ -23,6 +23,7 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
+from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import LEAST, array_of, columns_of, find_dim, row_view, rows
 from xetl.ops.indexing import gather_backward
 from xetl.ops.rows.extremes import Extremes
@@ -32,6 +33,7 @@ from xetl.ops.rows.ordering_kernels import (
     count_digits,
     first_of_rows,
     move_by_digits,
+    order_columns,
     order_narrow_rows,
     place_digits,
     store_keys,
@@ -73,13 +75,33 @@ def _narrow(
     most = _NARROW if k == n or x.dtype.bits == 64 else _NARROW // 2
     both = [array_of(each) for each in (x, *made)]
     is_whole = dim == x.ndim - 1 and all(each.flags.c_contiguous for each in both)
-    if not 1 < n <= most or not is_whole or not prod(x.shape) or not k:
+    if not 1 < n <= most or not prod(x.shape) or not k:
         return None
+    if not is_whole:
+        return _down(x, made, dim, (descending, compared_in(x.dtype), n, k))
     each_row: View = lambda a: a.reshape(-1, k)
     grid = (cdiv(prod(x.shape), n * _ROWS), 1, 1)
     constants = (descending, compared_in(x.dtype), n, k, _ROWS)
     views = as_line, each_row, each_row
     return Step(Launch(order_narrow_rows, views, (), grid, constants), (x, *made))
+
+
+def _down(
+    x: Operand, made: Sequence[Operand], dim: int, how: Sequence[Any]
+) -> Step | None:
+    """Return the launch for a few elements along ``dim``: each lane has one row."""
+    outer, inner = prod(x.shape[:dim]), prod(x.shape[dim + 1 :])
+
+    def seen(a: Numbers) -> Numbers:
+        a = a.reshape(outer, a.shape[dim], inner)
+        return a if outer < inner else a.T
+
+    if not are_views([array_of(each) for each in (x, *made)], [seen] * 3):
+        return None
+    batch, lanes = sorted((outer, inner))
+    grid = (cdiv(lanes, LEAST), batch, 1)
+    constants = (*how, next_power_of_2(how[2]), LEAST)
+    return Step(Launch(order_columns, (seen,) * 3, (), grid, constants), (x, *made))
 
 
 def _ordered(

@@ -104,6 +104,42 @@ def order_narrow_rows(
 
 
 @xetile.kernel
+def order_columns(
+    x: Array,
+    values: Array,
+    indices: Array,
+    DESCENDING: constexpr,
+    ACC: constexpr,
+    COUNT: constexpr,
+    K: constexpr,
+    HEIGHT: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """`order_narrow_rows` of columns: x is (..., COUNT, m), others are (..., K, m).
+
+    HEIGHT is COUNT or more, and a program has WIDTH columns.
+    """
+    column, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source = matrix(x, number)
+    v = take(source, [0, column], (HEIGHT, WIDTH), ACC)
+    row, lane = xetile.arange(HEIGHT)[:, None], xetile.arange(WIDTH)[None, :]
+    rank = xetile.zeros((HEIGHT, WIDTH), xetile.i32)
+    for other in xetile.static_range(COUNT):
+        w = take(source, [other, column], (1, WIDTH), ACC)
+        # Elements that are equal keep their order.
+        is_later = (row > other) & ~comes_before(w, v, not DESCENDING, ACC)
+        is_later = is_later | ((row < other) & comes_before(v, w, not DESCENDING, ACC))
+        rank = rank + xetile.where(is_later, 1, 0)
+    is_wanted = (row < COUNT) & (rank < K) & (lane < source.shape[1] - column)
+    place = [rank, column + lane]
+    to = xetile.init_tile(matrix(values, number), place)
+    xetile.store_scatter(v.to(values.dtype), is_wanted, to)
+    at = row + xetile.zeros((HEIGHT, WIDTH), indices.dtype)
+    to = xetile.init_tile(matrix(indices, number), place)
+    xetile.store_scatter(at, is_wanted, to)
+
+
+@xetile.kernel
 def best_of_groups(
     x: Array,
     best: Array,
