@@ -80,7 +80,7 @@ def test_narrow_rows(n: int, dtype: str, largest: bool) -> None:
                 assert np.array_equal(turn(values), found[:, :k], equal_nan=True)
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 5, 2), (50, 3, 2), (2, 3, 50)])
+@pytest.mark.parametrize("shape", [(3, 4, 5, 2), (50, 1, 2), (2, 3, 50)])
 def test_few_elements_along_each_dimension(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(1).integers(0, 4, shape).astype(np.float32)
     for dim in range(len(shape)):

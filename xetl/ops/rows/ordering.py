@@ -75,9 +75,9 @@ def _narrow(
     most = _NARROW if k == n or x.dtype.bits == 64 else _NARROW // 2
     both = [array_of(each) for each in (x, *made)]
     is_whole = dim == x.ndim - 1 and all(each.flags.c_contiguous for each in both)
-    if not 1 < n <= most or not prod(x.shape) or not k:
+    if not 1 <= n <= most or not prod(x.shape) or not k:
         return None
-    if not is_whole:
+    if not is_whole or n == 1:
         return _down(x, made, dim, (descending, compared_in(x.dtype), n, k))
     each_row: View = lambda a: a.reshape(-1, k)
     grid = (cdiv(prod(x.shape), n * _ROWS), 1, 1)

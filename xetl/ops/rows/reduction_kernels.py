@@ -36,6 +36,8 @@ ENOUGH = 16
 """The number of programs that keep the threads of a CPU busy."""
 _NARROW = 24
 """The most columns of rows in which a place is found a row a lane."""
+_TURNED = 1024
+"""The least elements for which a launch that copies the results pays."""
 TILE = 16384
 """Elements of a tile of rows: 64 KB of f32."""
 
@@ -163,7 +165,8 @@ def as_it_lies(x: Operand, dims: tuple[int, ...], steps: Steps) -> Steps:
 
     def turning(made: Sequence[Operand]) -> Sequence[Step]:
         inward = x.order
-        if inward is None or down_of(x, dims, made) is not None:
+        is_small = prod(x.shape) < _TURNED
+        if inward is None or is_small or down_of(x, dims, made) is not None:
             return steps(made)
         order = _order_of_result(x, dims, inward)
         turned = [
