@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch: Any = pytest.importorskip("torch")
@@ -174,3 +175,20 @@ def test_saturated_rows_have_no_subnormal_gradients(classes: int) -> None:
     assert ((ours.grad == 0) | (ours.grad.abs() >= least)).all()
     # Differences of up to 300 are rounded to f32, and exponentials by as much.
     torch.testing.assert_close(ours.grad.double(), theirs.grad, rtol=4e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 3, 1)])
+@pytest.mark.parametrize("classes", [3, 20])
+def test_images_with_gaps(classes: int, order: tuple[int, ...]) -> None:
+    whole = torch.randn(5, classes, 4, 9).permute(order).contiguous()
+    x = whole.permute(*np.argsort(order).tolist())[..., :7].requires_grad_()
+    labels = torch.randint(-1, classes, (5, 4, 7))
+    whole = x.detach().double().contiguous().requires_grad_()
+    for name in ("cross_entropy", "nll_loss"):
+        found = getattr(ops, name)(x, labels, ignore_index=-1)
+        theirs = getattr(torch.nn.functional, name)
+        wanted = theirs(whole, labels, ignore_index=-1)
+        assert found.item() == pytest.approx(wanted.item(), rel=1e-5)
+        (by_ours,) = torch.autograd.grad(found, x)
+        (by_theirs,) = torch.autograd.grad(wanted, whole)
+        torch.testing.assert_close(by_ours, by_theirs.float(), atol=1e-6, rtol=1e-4)

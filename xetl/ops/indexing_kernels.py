@@ -45,9 +45,14 @@ def gather_rows(
 
 @xetile.kernel
 def gather_few(
-    x: Array, index: Array, out: Array, COLUMNS: constexpr, ROWS: constexpr
+    x: Array,
+    index: Array,
+    out: Array,
+    ALONG: constexpr,
+    COLUMNS: constexpr,
+    ROWS: constexpr,
 ) -> None:
-    """`gather_rows` along ROWS rows of a few COLUMNS of the result, without vectors."""
+    """`gather_rows` of ROWS rows of a few COLUMNS of the result, without vectors."""
     begin, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source, to = matrix(x, number), matrix(out, number)
     places = index if index.ndim == 1 else matrix(index, number)
@@ -55,7 +60,7 @@ def gather_few(
         for i in range(begin, min(begin + ROWS, to.shape[0])):
             for j in xetile.static_range(first, min(first + _PIECE, COLUMNS)):
                 place = places[j] if index.ndim == 1 else places[i, j]
-                to[i, j] = source[i, place]
+                to[i, j] = source[i, place] if ALONG else source[place, j]
 
 
 @xetile.function

@@ -76,6 +76,22 @@ def _turned(x: Operand, m: int) -> Down:
     return Down((1, classes, m), source, itself)
 
 
+def _laid_out(
+    x: Operand, m: int, few: int = _FEW
+) -> tuple[Operand, Down | None, list[Step]]:
+    """Return x or a copy, its view as columns (None: as rows), and steps that copy."""
+    down = _as_columns(x, m, few)
+    if down is not None:
+        return x, down, []
+    if x.ndim > 2:  # columns with gaps between them
+        to = temporary(x.shape, x.dtype, order=x.order)
+        down = _as_columns(to, m, few)
+        if down is not None:
+            return to, down, [copied(x, to)]
+    x, moves = _as_rows(x)
+    return x, None, moves
+
+
 def _as_rows(x: Operand) -> tuple[Operand, list[Step]]:
     """Return scores with a view as rows: x, or a copy and the steps that write it."""
     return along_view(x, _classes_last, min(x.ndim, 2) - 1)
@@ -227,12 +243,10 @@ def class_loss(
     shape: Shape = _shape_of_rows(input) if reduction == "none" else ()
 
     def steps(made: Sequence[Operand]) -> list[Step]:
-        m, x, moves = prod(_shape_of_rows(input)), input, list[Step]()
+        m = prod(_shape_of_rows(input))
         # If one element of a row is read and one is written, lanes go over rows.
         few = classes if is_log and reduction == "none" else _FEW
-        down = _as_columns(input, m, few)
-        if down is None:
-            x, moves = _as_rows(input)
+        x, down, moves = _laid_out(input, m, few)
         labels, seen, copies = _labels(target, input, down)
         some = _rows_of(x, reduction) if is_log and down is None else 1
         kept = temporary((2, cdiv(m, some)), acc)
@@ -282,11 +296,10 @@ def class_loss_backward(
     def steps(made: Sequence[Operand]) -> list[Step]:
         if not m:
             return []
-        down, x, moves = _as_columns(input, m), input, list[Step]()
+        x, down, moves = _laid_out(input, m)
         numbers = ignore_index, label_smoothing
         labels, seen, copies = _labels(target, input, down)
         if down is None:
-            x, moves = _as_rows(input)
             each: View = lambda a: np.broadcast_to(as_line(a), (m,), subok=True)
             views = (each, _classes_last, seen, itself, itself, _classes_last)
             kernel = kernels.cross_entropy_backward_rows
@@ -306,9 +319,10 @@ def class_loss_backward(
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
             constants = (spreads, is_log, acc, width)
         launch = Launch(kernel, views, (), grid, constants)
-        to = temporary(x.shape, x.dtype, order=x.order) if moves else made[0]
+        is_apart = down is None and moves
+        to = temporary(x.shape, x.dtype, order=x.order) if is_apart else made[0]
         one = Step(launch, (grad, x, labels, weight, total, to), numbers)
-        return [*moves, *copies, one, *([copied(to, made[0])] if moves else [])]
+        return [*moves, *copies, one, *([copied(to, made[0])] if is_apart else [])]
 
     return Call((result_like(input, input.dtype),), steps)
 
