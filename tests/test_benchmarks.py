@@ -25,6 +25,7 @@ QUICK = {
         "1",
         "--only=float32 16 16",
     ],
+    "ops_random": ["--rounds=1", "--seconds=0", "--threads", "1", "--count=12"],
     "bench_attention": [
         "--rounds=1",
         "--seconds=0",
