@@ -28,9 +28,7 @@ PAIRS = ("max", "min", "sort", "topk")
 WITHOUT_DERIVATIVE = ("argmax", "argmin", "kl_div", "scatter_add", "batch_norm")
 DTYPES = ("float32", "bfloat16", "float64")
 LAYOUTS = ("contiguous", "contiguous", "transposed", "sliced")
-MOST = 1 << 21
-"""The most elements of an array."""
-
+MOST = 1 << 21  # elements of an array
 TOLERANCES = {"float32": 1e-4, "bfloat16": 3e-2, "float64": 1e-9}
 
 
@@ -45,18 +43,15 @@ def _case(draw: random.Random, name: str) -> Case:
     bits = draw.uniform(2, math.log2(MOST))
     cuts = sorted(draw.uniform(0, bits) for _ in range(rank - 1))
     sides = [b - a for a, b in zip([0, *cuts], [*cuts, bits], strict=True)]
+    is_trained = draw.random() < 0.3 and name not in WITHOUT_DERIVATIVE
     return {
         "name": name,
-        "how": "training" if _is_trained(draw, name) else "",
+        "how": "training" if is_trained else "",
         "dtype": draw.choice(DTYPES),
         "shape": "x".join(str(round(2**side)) for side in sides),
         "dim": draw.randrange(rank),
         "layout": draw.choice(LAYOUTS),
     }
-
-
-def _is_trained(draw: random.Random, name: str) -> bool:
-    return draw.random() < 0.3 and name not in WITHOUT_DERIVATIVE
 
 
 def in_xetl(**case: Any) -> Job:
@@ -81,9 +76,9 @@ def in_torch(**case: Any) -> Job:
 
 
 def _job(function: Any, args: tuple[Any, ...], case: Case) -> Job:
-    values: Any = lambda *given: function(*given)[0]
-    is_pair = case["name"] in PAIRS and case["how"]
-    chosen = values if is_pair else function
+    chosen = function
+    if case["name"] in PAIRS and case["how"]:
+        chosen = lambda *given: function(*given)[0]
     return replace(job_of(chosen, args, f"{case['name']} {case['how']}"), work=1.0)
 
 
