@@ -328,6 +328,12 @@ def _reduce(lanes: Subgroup, op: simt.ReduceOp) -> Array:
     return np.broadcast_to(found, value.shape)
 
 
+def _reduce_rows(lanes: Subgroup, op: simt.ReduceRowsOp) -> Array:
+    value = lanes.get(op.value)
+    found = reduction(op.kind.data, value.dtype)(value, [0]).reshape(-1)
+    return found[np.arange(LANES) % 8]
+
+
 def _record(lanes: Subgroup, op: simt.PrintOp | simt.AssertOp) -> list[Array]:
     failed = isinstance(op, simt.AssertOp) and not lanes.uniform(op.condition)
     if failed or isinstance(op, simt.PrintOp):
@@ -367,6 +373,7 @@ _OWN: dict[type[Operation], Callable[[Subgroup, Any], Any]] = {
     simt.LaneProductOp: _lane_product,
     simt.ShuffleOp: _shuffle,
     simt.ReduceOp: _reduce,
+    simt.ReduceRowsOp: _reduce_rows,
     simt.FenceOp: lambda lanes, op: [],
     simt.BarrierArriveOp: lambda lanes, op: [],
     simt.BarrierWaitOp: lambda lanes, op: [],

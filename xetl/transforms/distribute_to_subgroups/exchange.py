@@ -27,7 +27,7 @@ from xetl.dialects.base import Values, Vector, element_type, vector_type
 from xetl.dialects.literals import make_splat
 from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, gpu, vector
-from xetl.dialects.xetile import TileReduceOp
+from xetl.dialects.xetile import TileReduceOp, TileTransposeOp
 from xetl.language.distribution import Layout, origins, rounds
 from xetl.records import record
 from xetl.transforms.distribute_to_subgroups import slm_exchange
@@ -222,10 +222,24 @@ def reduce_across(
     # The owner of a result fetches all its partial results.
     data = [n if d in dims else target.sg_data[d] for d, n in enumerate(extents)]
     wanted = Layout(target.sg_layout, tuple(data), order=target.order)
-    running = element_type(own[0].type)
+    running, over = element_type(own[0].type), dims
+    is_turned = list(dims) == [1] and extents[1] <= 2 * data[0] and data[0] > 1
+    if is_turned:
+        # Rows of partial results are combined element by element, columns by shuffles.
+        own = [team.insert(TileTransposeOp(part)) for part in own]
+        extents, layout, wanted = extents[::-1], _turned(layout), _turned(wanted)
+        over = [0]
     fetched = convert_layout(team, own, extents, running, layout, wanted)
-    reduced = [team.insert(TileReduceOp(part, kind, dims)) for part in fetched]
+    reduced = [team.insert(TileReduceOp(part, kind, over)) for part in fetched]
+    if is_turned:
+        reduced = [team.insert(TileTransposeOp(part)) for part in reduced]
     return [team.narrowed(part, element) for part in reduced]
+
+
+def _turned(layout: Layout) -> Layout:
+    """Return the layout of the transpose of a matrix."""
+    order = tuple(1 - dim for dim in layout.order)
+    return Layout(layout.sg_layout[::-1], layout.sg_data[::-1], order=order)
 
 
 def _partial(

@@ -20,12 +20,15 @@ from xdsl.dialects.builtin import i32
 
 from xetl.codegen import vector as core
 from xetl.codegen.emitter import EmitTable
+from xetl.codegen.types import I32, Value
 from xetl.dialects.base import element_type, ints_of, shape_of
 from xetl.dialects.upstream import vector
-from xetl_xegpu.emit.builtins import halves_of_words
-from xetl_xegpu.emit.emitter import KernelEmitter
+from xetl_xegpu import simt
+from xetl_xegpu.emit.builtins import combined_rows, halves_of_words
+from xetl_xegpu.emit.emitter import KernelEmitter, together
 from xetl_xegpu.emit.llvm_spirv import TRIPLE
 from xetl_xegpu.emit.spirv_words import Instruction, instructions, text_of
+from xetl_xegpu.emit.workgroup import reduced
 
 _WORDS = 8
 """Words of a lane; each is a register of 16 lanes."""
@@ -46,10 +49,27 @@ def _shuffle(em: KernelEmitter, op: vector.ShuffleOp) -> object:
     return em.call(halves_of_words(order[0]), [em.get(words.source)])
 
 
-TABLE: EmitTable = {vector.ShuffleOp: _shuffle}
+def _reduce_rows(em: KernelEmitter, op: simt.ReduceRowsOp) -> Value:
+    """Emit the reduction of eight rows as assembly; emulated, one row after the other.
+
+    Intel's compiler takes 64 instructions, and 7 more until lane l has row l.
+    """
+    b, kind, value = em.builder, op.kind.data, em.get(op.value)
+    rows = [b.extract_element(value, I32(row)) for row in range(_WORDS)]
+    if not em.device.emulated:
+        pairs = [together(b, [rows[n], rows[n + 1]]) for n in range(0, _WORDS, 2)]
+        return em.call(combined_rows(simt.KINDS_OF_ROWS[kind]), pairs)
+    first, *others = (reduced(em, kind, row) for row in rows)
+    lane = b.and_(em.lane(), I32(_WORDS - 1))
+    for number, each in enumerate(others, 1):
+        first = b.select(b.icmp_signed("==", lane, I32(number)), each, first)
+    return first
 
 
-def _code(first: int) -> str:
+TABLE: EmitTable = {vector.ShuffleOp: _shuffle, simt.ReduceRowsOp: _reduce_rows}
+
+
+def _halves(first: int) -> str:
     """Return the assembly: $0 is the result of 4 registers, $1 has 8, as halves."""
     moves = [
         f"mov (M1_NM, 32) X({n},0)<1> W({2 * n},{first})<2;1,0>"
@@ -62,8 +82,43 @@ def _code(first: int) -> str:
     return "\n".join(["{", *declared, *moves, "}"])
 
 
-_CODES = {halves_of_words(first).symbol: _code(first) for first in (0, 1)}
-_CONSTRAINTS = "=rw,rw"
+_ROWS = [*((f"A{n}", 32) for n in range(_WORDS // 2)), ("B", 64), ("C", 32), ("D", 16)]
+"""Pairs of rows, which are halved three times."""
+
+
+def _rows(name: str) -> str:
+    """Return the assembly: $1 to $4 are pairs of rows, whose halves are combined.
+
+    As one operand, all rows would be adjacent; but then Intel's compiler makes vectors
+    of all that led to them, and spills.
+    """
+    declared = [f".decl {each} v_type=G type=f num_elts={size}" for each, size in _ROWS]
+    declared.append(".decl E v_type=G type=f num_elts=16")
+    for n, operand in ((0, 1), (1, 2), (2, 3), (3, 4), (-1, 0)):
+        declared[n] += f" alias=<${operand}, 0>"
+    code: list[str] = []
+    for target, source, row, region, step in (
+        *((f"B({n},0)", f"A{n}", 0, "<16;8,1>", 8) for n in range(_WORDS // 2)),
+        *((f"C({n},0)", "B", 2 * n, "<8;4,1>", 4) for n in range(2)),
+        *(("D(0,0)", "C", 0, "<4;2,1>", 2), ("E(0,0)", "D", 0, "<0;8,2>", 1)),
+    ):
+        sides = " ".join(f"{source}({row},{at}){region}" for at in (0, step))
+        code.append(f"{name} (M1_NM, 16) {target}<1> {sides}")
+    return "\n".join(["{", *declared, *code, "}"])
+
+
+CODES = {
+    **{halves_of_words(first).symbol: _halves(first) for first in (0, 1)},
+    **{combined_rows(n).symbol: _rows(n) for n in simt.KINDS_OF_ROWS.values()},
+}
+"""The assembly of each function that becomes some."""
+
+
+def _constraints(code: str) -> str:
+    """Return the constraints of a result and of the operands that code names."""
+    return "=rw" + ",rw" * (len(set(re.findall(r"\$\d", code))) - 1)
+
+
 _NEEDS = "SPV_INTEL_inline_assembly"
 
 _NAME, _EXTENSION, _CAPABILITY, _DECORATE = 5, 10, 17, 71
@@ -76,7 +131,7 @@ def in_module(module: bytes) -> bytes:
     found = list(instructions(module))
     named = [each.operands for each in found if each.opcode == _NAME]
     texts = {number: text_of(words) for number, *words in named}
-    codes = {number: _CODES[name] for number, name in texts.items() if name in _CODES}
+    codes = {number: CODES[name] for number, name in texts.items() if name in CODES}
     if not codes:
         return module
     (target,) = struct.unpack_from("<I", module, 12)
@@ -87,7 +142,7 @@ def in_module(module: bytes) -> bytes:
         if opcode == _FUNCTION and operands[1] in codes:
             is_inside = True
             result, number, _, type_ = operands
-            code = [*_words(codes[number]), *_words(_CONSTRAINTS)]
+            code = [*_words(codes[number]), *_words(_constraints(codes[number]))]
             made.append(Instruction(_ASM, [result, number, type_, target, *code]))
         elif is_inside:
             is_inside = opcode != _FUNCTION_END
@@ -126,7 +181,7 @@ _DECLARED = r"^\s*{} = OpFunction (%\d+) None (%\d+)\n(?:.*\n)*?\s*OpFunctionEnd
 def in_text(text: str) -> str:
     """Return the text of a module with the declarations replaced by the assembly."""
     named = re.findall(r'OpName (%\d+) "(\w+)"', text)
-    codes = {number: _CODES[name] for number, name in named if name in _CODES}
+    codes = {number: CODES[name] for number, name in named if name in CODES}
     if not codes:
         return text
     last = max(int(number) for number in re.findall(r"%(\d+)", text))
@@ -135,7 +190,7 @@ def in_text(text: str) -> str:
         declared = re.search(_DECLARED.format(number), text, re.MULTILINE)
         assert declared is not None
         types = f"{declared[1]} {declared[2]} %{last + 1}"
-        made.append(f'{number} = OpAsmINTEL {types} "{code}" "{_CONSTRAINTS}"')
+        made.append(f'{number} = OpAsmINTEL {types} "{code}" "{_constraints(code)}"')
         text = text.replace(declared[0], "")
         for gone in re.findall(r"(%\d+) = OpFunction", declared[0]):
             about = rf"^\s*Op(Name|Decorate) {gone} .*\n"

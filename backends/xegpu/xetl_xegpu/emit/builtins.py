@@ -440,6 +440,12 @@ def halves_of_words(first: int) -> Builtin:
     return Builtin(name, "short8", ("int8",), True, is_mangled=False)
 
 
+def combined_rows(name: str) -> Builtin:
+    """Return what combines eight rows by an instruction; see `assembly`."""
+    symbol = f"xetl_rows_{name}"
+    return Builtin(symbol, "float", ("float2",) * 4, True, is_mangled=False)
+
+
 def find_builtin(symbol: str) -> Builtin | None:
     """Return the builtin with a symbol, or None if no builtin made so far has it."""
     return _REGISTRY.get(symbol)

@@ -151,7 +151,7 @@ def _may_keep(em: KernelEmitter, op: BlockOp) -> bool:
     counts = bool(block.args) and block.args[0].type in (IndexType(), i32)
     if not counts or block is not loop.regions[0].block:
         return False
-    is_beside_reductions = _stands_beside(op, simt.ReduceOp)
+    is_beside_reductions = _stands_beside(op, simt.ReductionOp)
     if is_beside_reductions and em.spills:
         return False
     if is_beside_reductions and isinstance(op, simt.BlockLoadOp):

@@ -116,11 +116,11 @@ def _of_device(em: KernelEmitter, kind: str, type_: Type) -> builtins.Builtin | 
 
 def _reduce(em: KernelEmitter, op: simt.ReduceOp) -> Value:
     """Emit a reduction; narrow floats are reduced in f32."""
-    type_, compute = element_type(op.value.type), partial(_reduced, em, op.kind.data)
+    type_, compute = element_type(op.value.type), partial(reduced, em, op.kind.data)
     return each_element(em, em.get(op.value), partial(in_f32, em, type_, compute))
 
 
-def _reduced(em: KernelEmitter, kind: str, value: Value) -> Value:
+def reduced(em: KernelEmitter, kind: str, value: Value) -> Value:
     """Reduce by the device's builtin, or else by a butterfly of shuffles.
 
     Intel's compiler merges the builtins of neighbouring rows into one tree and keeps

@@ -19,7 +19,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
-from xetl.dialects.base import Ints, check, dense_i64, element_type, ints_of
+from xetl.dialects.base import Ints, check, dense_i64, element_type, ints_of, shape_of
 from xetl.dialects.kernel_attributes import LANES as SUBGROUP_SIZE
 from xetl.dialects.operation import XetlOp, row
 from xetl.dialects.reduction_kinds import KINDS, kind_fits
@@ -147,21 +147,41 @@ class ShuffleOp(XetlOp, name="simt.shuffle", traits=[Pure()]):
     assembly_format = "$value `,` $lane attr-dict `:` type($value)"
 
 
-class ReduceOp(XetlOp, name="simt.reduce", traits=[Pure()]):
-    """Combine the values of all 16 lanes; the result is the same in every lane.
+class ReductionOp(XetlOp, traits=[Pure()]):
+    """Combine the values of all 16 lanes.
 
     f16 and bf16 are summed in f32 and rounded once.
     """
 
     value = irdl.operand_def()
     kind = irdl.prop_def(builtin.StringAttr)
-    result = irdl.result_def(like("value"))
     assembly_format = "$kind $value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
         kind, element = self.kind.data, element_type(self.value.type)
         check(kind in KINDS, "`{}` is no kind, one of {}", kind, KINDS)
         check(kind_fits(kind, element), "`{}` does not combine {}", kind, element)
+
+
+class ReduceOp(ReductionOp, name="simt.reduce"):
+    """The result is the same in every lane."""
+
+    result = irdl.result_def(like("value"))
+
+
+KINDS_OF_ROWS = {"add": "add", "maxnumf": "max", "minnumf": "min"}
+"""The kinds that combine rows, and the instruction of each."""
+
+
+class ReduceRowsOp(ReductionOp, name="simt.reduce_rows"):
+    """Lane l has the result of row l modulo 8, of eight rows of f32."""
+
+    result = irdl.result_def(builtin.Float32Type)
+
+    def verify_(self) -> None:
+        super().verify_()
+        type_ = self.value.type
+        check(shape_of(type_) == (8,), "it combines vector<8xf32>, found {}", type_)
 
 
 # Barriers -----------------------------------------------------------------------------

@@ -26,10 +26,10 @@ gpu.module @m {
 
 // -----
 
-// Rows are summed over the lanes, all of them at once; a column is in every lane, so its
+// Rows are summed over the lanes, eight of them at once; a column is in every lane, so its
 // broadcast is free. What a loop carries is pieces.
 // CHECK-LABEL: simt.func @sums
-// CHECK:       simt.reduce "add" {{.*}} : vector<8xf32>
+// CHECK:       simt.reduce_rows "add" {{.*}} : vector<8xf32>
 // CHECK-NOT:   vector.broadcast
 // CHECK:       scf.for {{.*}} -> (vector<8xf32>)
 // CHECK-NEXT:    arith.mulf {{.*}} : vector<8xf32>

@@ -146,10 +146,10 @@ NORM = "f32[M,N] f32[N] f32[N] f32[M,N] f32"
 @pytest.mark.parametrize(
     ("kernel", "types", "elements", "most", "constants"),
     [
-        (softmax_folded_rows, "f32[M,16] f32[M,16]", 2048, 8, FOLDED),
-        (norm_folded_rows, NORM_FOLDED, 2048, 8, {**FOLDED, "CENTERED": True}),
-        (softmax_rows, "f32[M,N] f32[M,N]", 8192, 11, EIGHT),
-        (norm_rows, NORM, 8192, 14, {**EIGHT, "CENTERED": True}),
+        (softmax_folded_rows, "f32[M,16] f32[M,16]", 2048, (8, 8), FOLDED),
+        (norm_folded_rows, NORM_FOLDED, 2048, (8, 8), {**FOLDED, "CENTERED": True}),
+        (softmax_rows, "f32[M,N] f32[M,N]", 8192, (9.3, 8), EIGHT),
+        (norm_rows, NORM, 8192, (9.6, 8), {**EIGHT, "CENTERED": True}),
     ],
 )
 def test_rows(kernel, types: str, elements: int, most, constants, target: str) -> None:
@@ -159,7 +159,8 @@ def test_rows(kernel, types: str, elements: int, most, constants, target: str) -
     """
     facts = kernel.stats(types, backend="xegpu", target=target, **constants)
     assert facts.spill_bytes == 0
-    assert facts.instructions * facts.subgroups * 16 / elements <= most
+    found = facts.instructions * facts.subgroups * 16 / elements
+    assert found <= most[target == "bmg"]
 
 
 HALVES = {**FOLDED, "SHAPE": (32, 32)}

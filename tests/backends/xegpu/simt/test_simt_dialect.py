@@ -50,6 +50,7 @@ simt.func @gemm(%a: i64, %b: i64, %m: i64, %status: i64) attributes {
   %other = simt.shuffle %v, %lane : bf16
   %sum = simt.reduce "add" %c : vector<8xf32>
   %max = simt.reduce "maxui" %sg : i32
+  %rows = simt.reduce_rows "add" %c : vector<8xf32>
   simt.barrier
   simt.fence "workgroup"
   simt.print "x = {}, {}" (%x, %sum, %v : i64, vector<8xf32>, bf16) {
@@ -128,6 +129,7 @@ def in_kernel(body: str) -> str:
         ),
         ('%v = simt.atomic "and" %x, %p, %on : f32', "`and` does not combine f32"),
         ('%v = simt.reduce "assign" %x : f32', "`assign` is no kind"),
+        ('%v = simt.reduce_rows "add" %x : f32', "combines vector<8xf32>, found f32"),
         ('simt.fence "subgroup"', "`scope` is one of"),
         ('simt.store %x, %p, %on {space = "slm"} : f32', "`space` is one of"),
         ('simt.print "{} {}" (%n : i64) {shapes = [array<i64>]}', "has 2 fields"),

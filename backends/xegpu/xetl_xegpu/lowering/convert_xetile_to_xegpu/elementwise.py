@@ -7,20 +7,25 @@ fraction; products of tf32 round their operands themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import frexp
+from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32
+from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import base
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
+from xetl.dialects.xetile import TileBroadcastOp
 from xetl.ir.builder import remade
 
 from . import fragments
 from .conversion import Converter, Rule
 from .lines import assembled
+
+_EXPONENTS = 14
+"""A power of two below 2 ** 14 has an inverse in each type of floats."""
 
 
 def each_part(c: Converter, op: Operation) -> None:
@@ -70,6 +75,42 @@ def _fma(c: Converter, op: vector.FmaOp) -> None:
     c.set_fragments(
         op.result, [c.emit.insert(math.FmaOp(*each)) for each in zip(*sides)]
     )
+
+
+def _add(c: Converter, op: Operation) -> None:
+    """Add a row to each row of a product by multiply-adds.
+
+    Of the additions of one row to eight rows, Intel's compiler makes one of vectors,
+    and copies seven registers for it first. It leaves multiply-adds as they are.
+    """
+    (result,) = op.results
+    left, right = op.operands
+    is_wide = base.element_type(result.type) in (f32, f64)
+    for product, row in ((left, right), (right, left)):
+        is_product = isinstance(product.owner, arith.MulfOp) and product.has_one_use()
+        if is_wide and is_product and isinstance(row.owner, TileBroadcastOp):
+            products = [part.owner for part in c.fragments(product).parts]
+            rows, factors = c.fragments(row).parts, cast(list[Operation], products)
+            sums = [math.FmaOp(*x.operands, y) for x, y in zip(factors, rows)]
+            c.set_fragments(result, [c.emit.insert(each) for each in sums])
+            return
+    each_part(c, op)
+
+
+def _divide(c: Converter, op: Operation) -> None:
+    """Multiply by the inverse of a power of two instead: it is as exact."""
+    (result,) = op.results
+    left, right = op.operands
+    divisor = right.owner
+    number = splat_value(divisor.value) if isinstance(divisor, arith.ConstantOp) else 0
+    half, exponent = frexp(number or 0)
+    if abs(half) != 0.5 or abs(exponent) >= _EXPONENTS:
+        each_part(c, op)
+        return
+    inverse = c.splat(1 / (number or 1), base.vector_type(result))
+    pairs = zip(c.fragments(left).parts, inverse)
+    products = [c.emit.insert(arith.MulfOp(*pair)) for pair in pairs]
+    c.set_fragments(result, products)
 
 
 def _constant(c: Converter, op: arith.ConstantOp) -> None:
@@ -150,6 +191,8 @@ def _extf(c: Converter, op: arith.ExtfOp) -> None:
 RULES: dict[type[Operation], Rule] = {
     arith.SelectOp: _select,
     arith.ConstantOp: _maybe_scalar(_constant),
+    arith.AddfOp: _maybe_scalar(_add),
+    arith.DivfOp: _maybe_scalar(_divide),
     vector.FmaOp: _fma,
     vector.StepOp: _step,
     arith.TruncfOp: _maybe_scalar(_truncf),

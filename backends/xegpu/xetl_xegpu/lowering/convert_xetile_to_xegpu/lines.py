@@ -75,9 +75,8 @@ def to_lines(c: Converter, pieces: Fragments) -> list[SSAValue]:
         ]
     found: list[SSAValue] = []
     for line in lines_of(grid):
-        rows = [min(line.row + i, grid.rows - 1) for i in range(LANES)]
-        elements = [element_line(c, pieces, row) for row in rows]
-        found.append(line_of(c, elements))
+        rows = range(line.row, line.row + line.used)
+        found.append(line_of(c, [element_line(c, pieces, row) for row in rows]))
     return found
 
 
@@ -87,11 +86,16 @@ def lines_of_any(c: Converter, pieces: Fragments | None) -> Iterator[SSAValue | 
 
 
 def line_of(c: Converter, elements: Sequence[SSAValue]) -> SSAValue:
-    """Return a line of 16 scalars."""
+    """Return a line of scalars; eight of them are in the line twice.
+
+    Other lanes have the last one.
+    """
     if len(set(elements)) == 1:
         return c.spread(elements[0], LANES)
     type_ = vector_of(elements[0].type, LANES)
-    return c.emit.insert(vector.FromElementsOp(elements, type_))
+    more = elements if 2 * len(elements) == LANES else [elements[-1]] * LANES
+    line = [*elements, *more][:LANES]
+    return c.emit.insert(vector.FromElementsOp(line, type_))
 
 
 def from_lines(

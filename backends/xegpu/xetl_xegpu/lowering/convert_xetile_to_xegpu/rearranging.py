@@ -113,8 +113,7 @@ def _line(c: Converter, wanted: Sequence[Origin | SSAValue]) -> SSAValue:
             source, at = scalar_of(c, origin), lane
         sources.setdefault(source, {})[lane] = at
     if len(sources) > 1 and not any(is_vector(each.type) for each in sources):
-        elements = [scalar_of(c, origin) for origin in wanted]
-        return line_of(c, elements + elements[-1:] * (LANES - len(elements)))
+        return line_of(c, [scalar_of(c, origin) for origin in wanted])
     return _merged(c, sources)
 
 

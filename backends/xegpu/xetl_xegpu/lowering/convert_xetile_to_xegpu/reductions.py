@@ -37,7 +37,7 @@ def combined(c: Converter, kind: str, values: Sequence[SSAValue]) -> SSAValue:
     """
     operation = operation_of(kind, values[0].type)
     values = list(values)
-    step = 4 if all(isinstance(value.owner, arith.MulfOp) for value in values) else 2
+    step = 8 if all(isinstance(value.owner, arith.MulfOp) for value in values) else 2
     while len(values) > 1:
         groups = [values[at : at + step] for at in range(0, len(values), step)]
         values = [

@@ -124,7 +124,7 @@ def _lower_block(lanes: Lanes, block: Block) -> None:
     for op in block.ops:
         lanes.location, rule = op.location, _RULES.get(type(op))
         if rule is None and op.name.startswith(("arith.", "math.")):
-            rule = arithmetic.compute
+            rule = arithmetic.compute_apart
         if rule is None:
             help_ = "docs/design/0005-xegpu.md lists what may stand at stage `xegpu`"
             raise refusal(op, f"`{op.name}` has no form for lanes", help_)
@@ -144,7 +144,6 @@ _VALUES: dict[type[Operation], _Rule] = {
     arith.ExtfOp: arithmetic.cast_float,
     arith.TruncfOp: arithmetic.cast_float,
     arith.BitcastOp: arithmetic.bitcast,
-    **dict.fromkeys(arithmetic.SLOW, arithmetic.compute_apart),
     vector.ExtractOp: _held(shuffles.extract),
     vector.InsertOp: _held(shuffles.insert),
     vector.ExtractStridedSliceOp: _held(shuffles.extract_slice),

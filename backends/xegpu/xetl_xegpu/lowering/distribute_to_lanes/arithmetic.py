@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import base
 from xetl.dialects.literals import splat_value
-from xetl.dialects.reduction_kinds import operation_of, sums_run_in
+from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
 from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.ir.builder import remade
@@ -34,7 +34,7 @@ from .pieces import (
     recast,
     recut,
 )
-from .shuffles import lane_of, lanes_in_turn
+from .shuffles import lane_of, lanes_in_turn, source_of_lanes
 from .state import LANES, Distribution, Lanes, lane_element
 
 Number = int | float
@@ -134,29 +134,39 @@ _FEW = 4
 
 
 def compute_apart(lanes: Lanes, op: Operation) -> None:
-    """Lower a slow operation. If all lanes hold the value, they share the work.
+    """Lower an operation. If all lanes hold the value, they may share the work.
 
     ``vector<8x1xf32>``, such as sums of rows, is eight numbers in each lane: lane l
-    computes the l-th one, and the results are shuffled. This is not done beside
-    products, where it needs too many registers: attention of f32 would spill.
+    computes the l-th one, and the results are shuffled. This is done if the operation
+    is slow, or if lane l has the l-th number of an operand already. It is not done
+    beside products, where it needs too many registers: attention of f32 would spill.
     """
-    (result,) = op.results
+    result = op.results[0]
     layout = lanes.layout(result)
     count = sum(layout.lengths)
     is_shared = layout.spread is Distribution.SAME and _FEW <= count <= LANES
-    if lanes.multiplies or not is_shared:
+    if lanes.multiplies or not is_shared or len(op.results) > 1:
         compute(lanes, op)
         return
-    given = [_taken_apart(lanes, operand) for operand in op.operands]
+    pieces = [lanes.pieces(operand) for operand in op.operands]
+    ready = [source_of_lanes(lanes, each) for each in pieces]
+    alike = [_same_for_all(lanes, each) for each in pieces]
+    is_ready = any(ready) and all(one or other for one, other in zip(ready, alike))
+    if not (is_ready or isinstance(op, SLOW)):
+        compute(lanes, op)
+        return
+    given = [
+        one or other or lanes_in_turn(lanes, elements_of(lanes, each))
+        for one, other, each in zip(ready, alike, pieces)
+    ]
     type_ = lane_element(base.element_type(result.type))
     mine = lanes.insert(remade(op, given, [type_]))
     elements = [lane_of(lanes, mine, lane) for lane in range(count)]
     lanes.hold(result, *recut(lanes, elements, layout.lengths))
 
 
-def _taken_apart(lanes: Lanes, value: SSAValue) -> SSAValue:
-    """Return the element of a value that this lane computes with."""
-    pieces = lanes.pieces(value)
+def _same_for_all(lanes: Lanes, pieces: Sequence[SSAValue]) -> SSAValue | None:
+    """Return the only number of a value as a scalar, or None if there are several."""
     owners = [piece.owner for piece in pieces]
     if all(isinstance(owner, vector.BroadcastOp) for owner in owners):
         sources = {o.operands[0] for o in owners if isinstance(o, Operation)}
@@ -164,9 +174,9 @@ def _taken_apart(lanes: Lanes, value: SSAValue) -> SSAValue:
             return sources.pop()
     numbers = [o.value for o in owners if isinstance(o, arith.ConstantOp)]
     number = splat_value(numbers[0]) if len(numbers) == len(pieces) == 1 else None
-    if number is not None:
-        return lanes.constant(number, base.element_type(pieces[0].type))
-    return lanes_in_turn(lanes, elements_of(lanes, pieces))
+    if number is None:
+        return None
+    return lanes.constant(number, base.element_type(pieces[0].type))
 
 
 def select(lanes: Lanes, op: arith.SelectOp) -> None:
@@ -211,12 +221,27 @@ def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
     if set(dims) - {columns} or (columns == 0 and layout.spread is Distribution.SAME):
         pieces = [_in_lane(lanes, kind, pieces)]
     if columns in dims and layout.spread is Distribution.COLUMNS:
-        pieces = [lanes.insert(simt.ReduceOp(piece, kind=kind)) for piece in pieces]
+        pieces = [_over_lanes(lanes, kind, piece) for piece in pieces]
     others = [_widened(lanes, kind, piece) for piece in lanes.pieces(op.acc)]
     pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
-    pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]
+    start = op.acc.owner.value if isinstance(op.acc.owner, arith.ConstantOp) else None
+    element = base.element_type(op.acc.type)
+    if start is None or repr(splat_value(start)) != repr(identity_of(kind, element)):
+        pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]
     element = lanes.layout(op.result).element
     lanes.hold(op.result, *[lanes.narrowed(piece, element) for piece in pieces])
+
+
+def _over_lanes(lanes: Lanes, kind: str, piece: SSAValue) -> SSAValue:
+    """Reduce a piece over the lanes: eight rows at once, then a lane has each."""
+    is_at_once = piece.type == _EIGHT_ROWS and kind in simt.KINDS_OF_ROWS
+    if lanes.multiplies or not is_at_once:
+        return lanes.insert(simt.ReduceOp(piece, kind=kind))
+    mine = lanes.insert(simt.ReduceRowsOp(piece, kind=kind))
+    return collected(lanes, [lane_of(lanes, mine, lane) for lane in range(PIECE)])
+
+
+_EIGHT_ROWS = simt.lanes_type(builtin.f32, PIECE)
 
 
 def _combined(lanes: Lanes, kind: str, left: SSAValue, right: SSAValue) -> SSAValue:

@@ -24,6 +24,8 @@ def element_at(lanes: Lanes, piece: SSAValue, index: int) -> SSAValue:
     """Return one element of a piece."""
     if not isinstance(piece.type, VectorType):
         return piece
+    if isinstance(piece.owner, vector.FromElementsOp):
+        return piece.owner.elements[index]
     return lanes.insert(vector.ExtractOp(piece, [index]))
 
 

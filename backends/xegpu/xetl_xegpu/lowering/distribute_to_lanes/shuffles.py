@@ -66,8 +66,36 @@ def chosen(
     return recast(lanes, lanes.insert(arith.SelectOp(wide, left, right)), element)
 
 
+def source_of_lanes(lanes: Lanes, pieces: Sequence[SSAValue]) -> SSAValue | None:
+    """Return what has the l-th element of some pieces in lane l, if it exists already.
+
+    It exists if shuffles have made the elements of it. Lane l of the sums of eight rows
+    has those of row l modulo 8.
+    """
+    elements = [each for piece in pieces for each in _parts_of(piece)]
+    found: set[SSAValue] = set()
+    for number, element in enumerate(elements):
+        moved = element.owner
+        if not isinstance(moved, simt.ShuffleOp) or length_of(element) > 1:
+            return None
+        origin = moved.value.owner
+        count = PIECE if isinstance(origin, simt.ReduceRowsOp) else LANES
+        if moved.lane != lanes.constant(number % count, i32):
+            return None
+        found.add(moved.value)
+    return found.pop() if len(found) == 1 else None
+
+
+def _parts_of(piece: SSAValue) -> Sequence[SSAValue]:
+    owner = piece.owner
+    return owner.elements if isinstance(owner, vector.FromElementsOp) else [piece]
+
+
 def lanes_in_turn(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
     """Return in lane l the l-th of 16 elements, which every lane holds."""
+    found = source_of_lanes(lanes, elements)
+    if found is not None:
+        return found
     left = list(elements)
     bit = 1
     while len(left) > 1:

@@ -240,7 +240,7 @@ def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
     if not enough:
         return  # no product
     spare, cut = _SPARE, _UNCUT.get(enough, _SPARE)
-    if any(isinstance(op, simt.ReduceOp) for op in block.ops):
+    if any(isinstance(op, simt.ReductionOp) for op in block.ops):
         enough += _OF_PAYLOADS
     by_lanes = any(isinstance(op, simt.BlockLoadOp) and op.by_lanes for op in block.ops)
     if by_lanes:
