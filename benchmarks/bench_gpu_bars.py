@@ -18,8 +18,8 @@ from xetl import xetile
 from xetl.language.ops import cdiv
 from xetl.ops.attention.kernel import attention
 from xetl.ops.products.product import gelu, product
-from xetl.ops.rows.normalization import norm_folded_rows
-from xetl.ops.rows.softmaxes import softmax_folded_rows
+from xetl.ops.rows.normalization import norm_folded_rows, norm_rows
+from xetl.ops.rows.softmaxes import softmax_folded_rows, softmax_rows
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import constexpr, f32
 from xetl_xegpu.offline.isa import IsaCounts, count, loops
@@ -116,6 +116,13 @@ def cases() -> Iterator[Case]:
     types = "f32[M,16] f32[64,16] f32[64,16] f32[M,16] f32"
     norm = {**row, "CENTERED": True}
     yield Case("layer norm f32 1024", norm_folded_rows, types, norm, 2048)
+    row = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "IS_FULL": True}
+    row["MAP"] = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
+    types = "f32[M,N] f32[M,N]"
+    yield Case("softmax f32 1024, gaps", softmax_rows, types, row, 8192)
+    types = "f32[M,N] f32[N] f32[N] f32[M,N] f32"
+    norm = {**row, "CENTERED": True}
+    yield Case("layer norm f32 1024, gaps", norm_rows, types, norm, 8192)
 
 
 FIGURES = ("instructions", "step", "dpas", "slm", "barriers", "spilled")

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from xetl.language.dtypes import DType, bf16, f16, i8
+from xetl.language.dtypes import DType, bf16, f16, f32, i8
 from xetl.ops import matmul
 from xetl.ops.products.device_tiles import (
     DeviceTiles,
@@ -94,6 +94,28 @@ def test_parts_of_k_on_all_cores(m: int, n: int, k: int, parts: int) -> None:
     tiles, programs = cut(m, n, k, PVC)
     assert -(-k // tiles.part) == parts
     assert programs == 2 * PVC.cores
+
+
+@pytest.mark.parametrize("name", ["pvc", "stack", "bmg"])
+def test_rows_are_not_padded_to_a_power_of_two(name: str) -> None:
+    """77 rows are a tile of 96, 257 are three: by the model up to 1.3 times as fast."""
+    gpu, gains = GPUS[name], list[float]()
+    for m, dtype in product((77, 96, 180, 257), (bf16, f32)):
+        whole = Product(m, 4096, 4096, 1, dtype)
+        taken = choose_device_tiles(whole, gpu)
+        if dtype == f32:  # what memory limits may be padded
+            assert -(-m // taken.rows) * taken.rows < 1.3 * m
+        before = [time_with_rows(whole, rows, gpu) for rows in (64, 128, 256)]
+        gains.append(min(before) / seconds(whole, taken, gpu))
+    assert min(gains) > 0.95  # of equals a tile of more rows is taken
+    assert max(gains) > 1.25
+
+
+def time_with_rows(whole: Product, rows: int, gpu: Gpu) -> float:
+    """The least time with tiles of so many rows."""
+    parts = [whole.k // n for n in (1, 2, 4, 8, 16)]
+    tiles = product((rows,), (32, 64, 128, 256), parts)
+    return min(seconds(whole, DeviceTiles(*each), gpu) for each in tiles)
 
 
 @pytest.mark.parametrize("dtype", [f16, i8])

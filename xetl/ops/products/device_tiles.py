@@ -21,7 +21,7 @@ from xetl.records import record
 STEP = 32
 """Steps of k between two loads."""
 
-_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256)
 _COLUMNS = (16, 32, 64, 128, 256)
 _LEAST_ROWS, _LEAST_COLUMNS = 64, 32
 """The least tile that is chosen in order to have more programs."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.backends.xegpu.launch.test_rows_of_halves import weights
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import compiler, xetile
 from xetl.backend import Artifact
@@ -234,6 +235,14 @@ def test_arrays_of_one_dimension_of_any_size(
     assert not spills(text)
     assert count(text).block_loads == 4
     assert count(text).instructions <= most
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 960), ("bmg", 940)])
+def test_weights_of_four_bits_by_rows(target: str, most: int) -> None:
+    """Rows alternate in registers; with transposes of 16 x 16 a step took 6,135."""
+    found = step(fast(weights, "bf16[M,K] u8[H,N] f32[M,N]", target))
+    assert found.dpas == 16
+    assert found.instructions <= most
 
 
 @xetile.kernel

@@ -261,7 +261,24 @@ def _transpose_tile(c: Converter, op: xetile.TileTransposeOp) -> None:
         is_plain = isinstance(ready, Fragments)
         c.set(op.result, ready.reshaped(shape) if is_plain else ready)
         return
+    columns = _behind_packing(op.source).owner
+    if isinstance(columns, vector.InterleaveOp):
+        sides = [_behind_packing(each).owner for each in columns.operands]
+        rows = [x.source for x in sides if isinstance(x, xetile.TileTransposeOp)]
+        if len(rows) == len(sides):
+            # Columns of transposes are rows: lanes exchange nothing.
+            matrices = [as_matrix(elements_of(c.fragments(each))) for each in rows]
+            matrix = np.stack(matrices, 1).reshape(matrix_shape(shape))
+            give(c, op.result, as_vector(matrix, shape))
+            return
     c.set_fragments(op.result, transposed(c, c.fragments(op.source)))
+
+
+def _behind_packing(value: SSAValue) -> SSAValue:
+    """Return what is packed or unpacked to a value."""
+    while isinstance(value.owner, xetile.TilePackOp | xetile.TileUnpackOp):
+        value = value.owner.source
+    return value
 
 
 RULES: dict[type[Operation], Rule] = {
