@@ -110,15 +110,16 @@ def load_fragments(c: Converter, move: Move) -> list[SSAValue]:
 
 
 def _loaded_side_by_side(
-    c: Converter, move: Move, rows: Span, *, packed: bool = False
+    c: Converter, move: Move, rows: Span, width: int = LANES, *, packed: bool = False
 ) -> Iterator[tuple[int, SSAValue]]:
-    """Yield some rows of a tile in groups of 16 columns, by the widest messages."""
+    """Yield some rows of a tile in groups of columns, by the widest messages."""
     messages = c.device.blocks_of("transform" if packed else "load", move.bits)
-    group = 0
-    while group < move.grid.groups:
-        left = move.grid.groups - group
-        count = max(each for each in messages.counts[LANES] if each <= left)
-        at, block = _at(c, move.tile, rows, group), (rows.count, LANES, count)
+    groups, group = -(-move.grid.columns // width), 0
+    while group < groups:
+        left = groups - group
+        count = max(each for each in messages.counts[width] if each <= left)
+        at = _at(c, move.tile, rows, group * width // LANES)
+        block = rows.count, width, count
         found = _loaded(c, move, at, block, packed=packed)
         for number in range(count):
             one = found
@@ -210,10 +211,8 @@ def load_deep(c: Converter, move: Move) -> MmaOperand:
     across = grid.columns // wide
     deep = Grid(grid.rows, grid.columns, grid.spans, across)
     for span in cut_rows(grid.rows, _heights(c, "load", move)):
-        for step in range(across):
-            at = _at(c, move.tile, span, 2 * step)
-            found = _loaded(c, move, at, (span.count, wide, 1))
-            _cut(c, found, span, step, deep, parts)
+        for step, one in _loaded_side_by_side(c, move, span, wide):
+            _cut(c, one, span, step, deep, parts)
     return MmaOperand([parts[key] for key in sorted(parts)], across)
 
 

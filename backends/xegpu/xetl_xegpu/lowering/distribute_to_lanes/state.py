@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum, auto
+from math import prod
 
 from xdsl.dialects.builtin import FloatTF32Type, IndexType, IntegerType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -104,9 +105,9 @@ def lane_layout(type_: Attribute) -> LaneLayout | None:
 def _in_groups(element: Attribute, shape: tuple[int, ...]) -> LaneLayout | None:
     bits = bits_of(element)
     match shape:
-        case (rows, 32 | 64 as columns) if columns // LANES * bits <= 32:
-            item = IntegerType(columns // LANES * bits)
-            return LaneLayout(Distribution.GROUPS, item, pieces(rows))
+        case (*count, rows, 32 | 64 as columns) if columns // LANES * bits <= 32:
+            item, parts = IntegerType(columns // LANES * bits), prod(count)
+            return LaneLayout(Distribution.GROUPS, item, pieces(rows) * parts)
         case (rows, 16, factor) if factor * bits == 32:
             return LaneLayout(Distribution.PACKED, i32, pieces(rows))
         case (count, rows, 16, factor) if factor * bits == 32:
