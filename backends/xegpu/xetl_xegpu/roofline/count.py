@@ -197,6 +197,7 @@ _CYCLES = {
     **dict.fromkeys(("divf", "divsi", "divui", "remsi", "remui"), 8),
     # Four steps over 16 lanes, each a move and an operation.
     **dict.fromkeys(("reduce", "scan"), 8),
+    "reduce_rows": 24,  # [measured] as assembly, see `emit/assembly.py`
 }
 """Cycles of an instruction of 16 lanes, by the last part of the operation's name."""
 
