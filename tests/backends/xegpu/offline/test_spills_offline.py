@@ -138,6 +138,7 @@ BLOCK = xetile.wg_map(sg_layout=[1, 1], sg_data=[64, 16])
 WIDE = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
 FOLDED = {"ACC": f32, "SHAPE": (64, 16), "MAP": BLOCK, "EACH": 2}
 EIGHT = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "MAP": WIDE, "IS_FULL": True}
+PARTLY = {**EIGHT, "IS_FULL": False}
 NORM_FOLDED = "f32[M,16] f32[64,16] f32[64,16] f32[M,16] f32"
 NORM = "f32[M,N] f32[N] f32[N] f32[M,N] f32"
 
@@ -150,6 +151,8 @@ NORM = "f32[M,N] f32[N] f32[N] f32[M,N] f32"
         (norm_folded_rows, NORM_FOLDED, 2048, (8, 8), {**FOLDED, "CENTERED": True}),
         (softmax_rows, "f32[M,N] f32[M,N]", 8192, (9.3, 8), EIGHT),
         (norm_rows, NORM, 8192, (9.6, 8), {**EIGHT, "CENTERED": True}),
+        (softmax_rows, "f32[M,N] f32[M,N]", 8192, (15.2, 14), PARTLY),
+        (norm_rows, NORM, 8192, (11.3, 9.7), {**PARTLY, "CENTERED": True}),
     ],
 )
 def test_rows(kernel, types: str, elements: int, most, constants, target: str) -> None:

@@ -306,13 +306,16 @@ def _padded(
         rows, columns = tile.matrix.sizes
         top = c.emit.plus(tile.row, span.first)
         left = c.emit.plus(tile.column, group * LANES)
-        right = _inside(c, c.lane_ids(), left, columns)
-        mask = c.spread(right, span.count, LANES)
         if padding == 0:
-            return mask
+            right = _inside(c, c.lane_ids(), left, columns)
+            return c.spread(right, span.count, LANES)
+        # In rows outside no column is inside: no mask of a row is combined with others.
         numbers = from_numbers(c, [[i] for i in range(span.count)], IndexType())[0]
-        down = _inside(c, numbers, top, rows)
-        return c.emit.both(c.spread(down, span.count, LANES), mask)
+        down, shape = _inside(c, numbers, top, rows), (span.count, LANES)
+        ends = [c.spread(c.index(each), span.count, 1) for each in (columns, 0)]
+        end = c.emit.pure(arith.SelectOp, down, *ends)
+        at = c.emit.pure(arith.AddiOp, c.lane_ids(), c.spread(c.index(left), LANES))
+        return c.emit.compare("ult", c.spread(at, *shape), c.spread(end, *shape))
 
     found: list[SSAValue] = []
     for (span, group), part in zip(grid.blocks(), parts):
