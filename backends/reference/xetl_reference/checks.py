@@ -1,16 +1,17 @@
 """The checks of `kernel.interpret`: ``oob``, ``uninit`` and ``race``.
 
-A plan with a `Guard` checks each operation that touches memory before it runs, by the
-tables of shadow.py that each memory has.
+Each memory reports its accesses, which are checked by its tables (shadow.py). The
+`Guard` of a plan notes which operation runs, and adds the checks of indices.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
@@ -19,21 +20,11 @@ from xetl.dialects.upstream.arith import SelectOp
 from xetl.worklist import Worklist
 from xetl_reference import findings
 from xetl_reference.findings import line_of
-from xetl_reference.memory import View
+from xetl_reference.memory import ATOMIC, READ, WRITE, View
 from xetl_reference.plan import PROGRAM, RUN, SUBGROUP_ID, Frame, Plan, Step
-from xetl_reference.shadow import (
-    ATOMIC,
-    READ,
-    WRITE,
-    Access,
-    Clock,
-    Places,
-    Shadow,
-    accesses_of,
-    lanes_of,
-    offsets_of,
-)
-from xetl_reference.tiles import Tile
+from xetl_reference.shadow import Clock, Places, Shadow
+from xetl_reference.tiles import ScatteredTile, Tile
+from xetl_reference.values import Array
 
 OOB, UNINIT, RACE = "oob", "uninit", "race"
 
@@ -43,10 +34,16 @@ _SITES = 1 << 20
 
 
 class Run:
-    """The state of the checks in one launch."""
+    """The state of the checks in one launch.
+
+    Attributes:
+        several: whether a program has several subgroups.
+        site: the number of the operation that runs.
+    """
 
     def __init__(self, guard: Guard, several: bool) -> None:
         self.several = several
+        self.site = 0
         self._sites = guard.sites
         self._uninit = UNINIT in guard.checks
         self._race = RACE in guard.checks
@@ -107,38 +104,31 @@ class Run:
 
     def watch_argument(self, name: str, view: View, stored: bool) -> None:
         """Register an array argument; races are checked if the kernel writes it."""
-        shared = self.several
-        tracked = self._race and stored
-        shadow = Shadow(name, view, fresh=False, shared=shared, tracked=tracked)
-        view.memory.shadow = shadow
+        self._watch(name, view, fresh=False, tracked=self._race and stored)
 
     def watch_allocation(self, op: Any, view: View) -> None:
         """Register memory that the kernel has allocated."""
         if view.memory.shadow is None:
             name = f"the shared memory of line {line_of(op)}"
-            view.memory.shadow = Shadow(
-                name,
-                view,
-                fresh=self._uninit,
-                shared=self.several,
-                tracked=self._race and self.several,
-            )
+            tracked = self._race and self.several
+            self._watch(name, view, fresh=self._uninit, tracked=tracked)
 
-    def access(self, site: int, access: Access) -> None:
-        """Check and record an access of an operation before it runs.
+    def _watch(self, name: str, view: View, *, fresh: bool, tracked: bool) -> None:
+        view.memory.shadow = Shadow(
+            name, view, self._access, fresh=fresh, shared=self.several, tracked=tracked
+        )
+
+    def _access(self, shadow: Shadow, kind: str, places: Places) -> None:
+        """Check and record an access of the operation that runs.
 
         Raises:
             CheckError: it reads elements that were never written, or it is a race.
         """
-        shadow = access.memory.shadow
-        places = None if shadow is None else shadow.places(access)
-        if shadow is None or places is None:
-            return
-        kind = access.kind
+        op = self._sites[self.site]
         if kind != WRITE:
-            offset = shadow.unwritten(places)
-            if offset is not None:
-                raise findings.unwritten(self._sites[site], shadow, offset, self.who)
+            element = shadow.unwritten(places)
+            if element is not None:
+                raise findings.unwritten(op, shadow, element, self.who)
         if kind != READ:
             shadow.write(places)
         if not shadow.tracked:
@@ -147,14 +137,14 @@ class Run:
         if clash is not None:
             turn, other = divmod(clash.code, _SITES)
             raise findings.race(
-                findings.Touch(self._sites[site], kind, self.who),
+                findings.Touch(op, kind, self.who),
                 findings.Touch(
                     self._sites[other], clash.kind, findings.Who(*self._turns[turn])
                 ),
                 shadow,
-                clash.offset,
+                clash.element,
             )
-        shadow.touch(kind, places, self._clock, self._clock.turn + site)
+        shadow.touch(kind, places, self._clock, self._clock.turn + self.site)
         if kind == ATOMIC:
             self._messages.update(shadow, places)
 
@@ -188,26 +178,42 @@ class Guard:
             return run
         if op.name == "xegpu.fence":
             return lambda frame: frame[RUN].pass_fence()
-        if self.checks & {UNINIT, RACE}:
-            step = self._access(plan, op, step)
+        if self.checks & {UNINIT, RACE} and any(map(_is_memory, op.operands)):
+            step = self._noted(op, step)
         if OOB in self.checks:
             step = _lanes(plan, op, _marked(plan, op, step))
         return step
 
-    def _access(self, plan: Plan, op: Any, step: Step) -> Step:
-        find = accesses_of(op)
-        if find is None:
-            return step
-        operands, site = plan.slots(op.operands), len(self.sites)
+    def _noted(self, op: Any, step: Step) -> Step:
+        """Note before the step that ``op`` runs."""
+        site = len(self.sites)
         self.sites.append(op)
 
         def run(frame: Frame) -> None:
-            check = frame[RUN].access
-            for access in find(*[frame[slot] for slot in operands]):
-                check(site, access)
+            frame[RUN].site = site
             step(frame)
 
         return run
+
+
+def _is_memory(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType | xetile.TileType)
+
+
+Lanes: TypeAlias = tuple[ScatteredTile, Array]
+"""A scattered tile, and which of its elements are active."""
+_SCATTERING = ("xetile.load_gather", "xetile.store_scatter", "xetile.atomic_rmw_tile")
+
+
+def _lanes_of(plan: Plan, op: Any) -> Callable[[Frame], Lanes] | None:
+    """Return how to find the active elements of a scattered access, or None."""
+    if op.name not in _SCATTERING or not op.tile.type.scattered:
+        return None
+    tile = plan.slot(op.tile)
+    if op.mask is None:
+        return lambda frame: (frame[tile], np.ones(frame[tile].indices.shape, np.bool_))
+    mask = plan.slot(op.mask)
+    return lambda frame: (frame[tile], frame[mask])
 
 
 def _lanes(plan: Plan, op: Any, step: Step) -> Step:
@@ -216,10 +222,9 @@ def _lanes(plan: Plan, op: Any, step: Step) -> Step:
     In an array of several dimensions, an index that counts up (`_counts_up`) may cross
     an edge, as a tile may.
     """
-    find = lanes_of(op)
+    find = _lanes_of(plan, op)
     if find is None:
         return step
-    operands = plan.slots(op.operands)
     comparisons = _comparisons(op)
     dims = [plan.slots(each.operands) for each in comparisons]
     chosen = [
@@ -229,7 +234,7 @@ def _lanes(plan: Plan, op: Any, step: Step) -> Step:
     ]
 
     def run(frame: Frame) -> None:
-        tile, mask = find(*[frame[slot] for slot in operands])
+        tile, mask = find(frame)
         outside = tile.outside(mask)
         if dims and outside.any():
             outside = outside & _any_outside(frame, chosen)
@@ -380,8 +385,8 @@ class Messages:
         """An atomic updates these elements of a memory."""
         if not self._told and not self._left:
             return  # no kernel without fences pays for them
-        for offset in offsets_of(places):
-            message = self._left[shadow, offset]
+        for element in shadow.elements(places).ravel().tolist():
+            message = self._left[shadow, element]
             _join(self._found, message)
             _join(message, self._told)
 

@@ -161,9 +161,9 @@ def _bad_step(op: Any, who: Who, step: int, _: int) -> CheckError:
 # uninit -----------------------------------------------------------------------------
 
 
-def unwritten(op: Any, shadow: Shadow, offset: int, who: Who) -> CheckError:
+def unwritten(op: Any, shadow: Shadow, element: int, who: Who) -> CheckError:
     """Return the error that memory is read before it was written."""
-    index = shadow.index(offset)
+    index = shadow.index(element)
     return found(
         op,
         f"{_plain(op)} reads {_element(shadow, index)} before anything was written"
@@ -180,9 +180,9 @@ def unwritten(op: Any, shadow: Shadow, offset: int, who: Who) -> CheckError:
 # race -------------------------------------------------------------------------------
 
 
-def race(now: Touch, before: Touch, shadow: Shadow, offset: int) -> CheckError:
+def race(now: Touch, before: Touch, shadow: Shadow, element: int) -> CheckError:
     """Return the error that two programs, or subgroups, touch an element unordered."""
-    index = shadow.index(offset)
+    index = shadow.index(element)
     same = now.who.program == before.who.program
     advice = "separate them by xetile.barrier()"
     if not same:

@@ -1,7 +1,8 @@
 """Memory of the IR, bytes with an origin; views of it; operations of `memref`.
 
 An access never reaches outside the bytes: NumPy checks each window against them. Tiles
-are clipped before that (tiles.py).
+are clipped before that (tiles.py). A memory reports each access to its shadow before
+it happens.
 Source of allocations, views and single elements: MLIR, `memref`.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from types import SimpleNamespace
+from types import EllipsisType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,10 @@ from xetl_reference.values import (
 
 if TYPE_CHECKING:
     from xetl_reference.shadow import Shadow
+
+
+READ, WRITE, ATOMIC = "read", "written", "updated"
+"""The kinds of access, as findings name them."""
 
 
 class Memory:
@@ -70,6 +75,22 @@ class Memory:
                 f"an access leaves its memory: offset {offset}, shape {list(shape)}, "
                 f"strides {list(strides)}"
             ) from None
+
+    def access(
+        self,
+        kind: str,
+        dtype: DType,
+        offset: int,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        chosen: Array | EllipsisType = ...,
+    ) -> Array:
+        """Return a window of which the elements ``chosen``, an index, are accessed."""
+        window = self.window(dtype, offset, shape, strides)
+        if self.shadow is not None:
+            start = self.origin + offset * dtype.itemsize
+            self.shadow.access(kind, start, window, chosen)
+        return window
 
     def bounds(self, dtype: DType) -> tuple[int, int]:
         """Return the first element and the one past the end, from the origin on."""
@@ -145,16 +166,23 @@ class View(NamedTuple):
         steps = zip(indices, self.strides)
         return self.offset + sum(index * stride for index, stride in steps)
 
-    def around(self, indices: Sequence[int], places: Array) -> tuple[Array, Array]:
-        """Return a view of the memory around some elements, and where they are in it.
+    def around(
+        self, indices: Sequence[int], places: Array, kind: str
+    ) -> tuple[Array, Array]:
+        """Access some elements: a view of the memory around them, their places in it.
 
         ``places`` (not empty) count from ``indices`` along the last dimension.
         """
         low, high = int(places.min()), int(places.max())
         stride = self.strides[-1] if self.strides else 1
         start = self.at(indices) + low * stride
-        window = self.memory.window(self.dtype, start, (high - low + 1,), (stride,))
-        return window, places - low
+        place, at = (start, (high - low + 1,), (stride,)), places - low
+        return self.memory.access(kind, self.dtype, *place, at), at
+
+    def part(self, indices: Sequence[int], shape: tuple[int, ...], kind: str) -> Array:
+        """Access ``shape`` elements of the last dimensions from ``indices`` on."""
+        strides = self.strides[len(self.strides) - len(shape) :]
+        return self.memory.access(kind, self.dtype, self.at(indices), shape, strides)
 
     def whole(self) -> Array:
         """Return all elements as a view of the memory."""
@@ -309,28 +337,25 @@ def _alloc(plan: Plan, op: Any) -> Step:
 # Elements ---------------------------------------------------------------------------
 
 
-def _element(view: View, indices: Sequence[int]) -> Array:
-    return view.memory.window(view.dtype, view.at(indices), (), ())
-
-
 def _load(source: View, *indices: int) -> Any:
-    return unbox(_element(source, indices))
+    return unbox(source.part(indices, (), READ))
 
 
 def _store(value: Any, target: View, *indices: int) -> None:
-    _element(target, indices)[...] = value
+    target.part(indices, (), WRITE)[...] = value
 
 
 def _copy(source: View, target: View) -> None:
     if all(source.sizes):
-        target.whole()[...] = source.whole()
+        found = source.part((), source.sizes, READ)
+        target.part((), target.sizes, WRITE)[...] = found
 
 
 def _atomic_rmw(op: Any) -> Function:
     function = combine(op.kind_name, dtype_of(op.result.type))
 
     def run(value: Any, target: View, *indices: int) -> Any:
-        place = _element(target, indices)
+        place = target.part(indices, (), ATOMIC)
         old = place.copy()
         place[...] = function(old, np.asarray(value, target.dtype))
         return unbox(old)

@@ -14,6 +14,7 @@ import numpy as np
 from xetl.dialects.base import ints_of, is_tf32, shape_of
 from xetl_reference.combining import combine, reduction, scan
 from xetl_reference.floats import round_to_tf32
+from xetl_reference.memory import ATOMIC
 from xetl_reference.tiles import ScatteredTile, Tile, pack, unpack
 from xetl_reference.values import (
     BF16,
@@ -149,7 +150,7 @@ def _atomic(op: Any) -> Function:
 
 
 def _swap_block(value: Array, tile: Tile, expected: Array) -> Array:
-    window, where = tile.inside(*value.shape)
+    window, where = tile.inside(ATOMIC, *value.shape)
     old = np.zeros_like(value)
     old[where] = window
     chosen = same_bits(old, expected)[where]
@@ -159,7 +160,7 @@ def _swap_block(value: Array, tile: Tile, expected: Array) -> Array:
 
 def _swap_scattered(value: Array, tile: ScatteredTile, expected: Array) -> Array:
     """Swap one element after the other: equal offsets see the earlier swaps."""
-    window, at, chosen = tile.places(np.ones(value.shape, np.bool_))
+    window, at, chosen = tile.places(np.ones(value.shape, np.bool_), ATOMIC)
     old = np.zeros_like(value)
     found, wanted, new = old[chosen], expected[chosen], value[chosen]
     for i, place in enumerate(at):
@@ -178,7 +179,7 @@ def same_bits(one: Array, other: Array) -> Array:
 def _atomic_block(
     join: Any, value: Array, tile: Tile, mask: Array | None = None
 ) -> Array:
-    window, where = tile.inside(*value.shape)
+    window, where = tile.inside(ATOMIC, *value.shape, mask=mask)
     old = np.zeros_like(value)
     if not window.size:
         return old
@@ -194,7 +195,7 @@ def _atomic_scattered(
 ) -> Array:
     """Update one element after the other if offsets repeat, so that each counts."""
     everything = np.ones(value.shape, np.bool_) if mask is None else mask
-    window, at, chosen = tile.places(everything)
+    window, at, chosen = tile.places(everything, ATOMIC)
     old = np.zeros_like(value)
     if not at.size:
         return old

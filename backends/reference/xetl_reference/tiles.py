@@ -12,7 +12,15 @@ import numpy as np
 
 from xetl.dialects.base import shape_of
 from xetl_reference import values
-from xetl_reference.memory import AddressMemory, Memory, View, readers, window_readers
+from xetl_reference.memory import (
+    READ,
+    WRITE,
+    AddressMemory,
+    Memory,
+    View,
+    readers,
+    window_readers,
+)
 
 
 class Tile(NamedTuple):
@@ -31,36 +39,31 @@ class Tile(NamedTuple):
         return self._replace(row=self.row + rows, column=self.column + columns)
 
     def inside(
-        self, rows: int, columns: int
+        self, kind: str, rows: int, columns: int, mask: values.Array | None = None
     ) -> tuple[values.Array, tuple[slice, slice]]:
-        """Return the part of ``rows`` x ``columns`` inside the matrix.
+        """Access the part of ``rows`` x ``columns`` inside the matrix.
+
+        Args:
+            mask: which elements of the tile are accessed, if not all.
 
         Returns:
             A view of its elements, and their position in the tile.
-        """
-        offset, shape, where = self.clipped(rows, columns)
-        if 0 in shape:
-            return np.empty(shape), where
-        return self.memory.window(self.dtype, offset, shape, self.strides), where
-
-    def clipped(
-        self, rows: int, columns: int
-    ) -> tuple[int, tuple[int, int], tuple[slice, slice]]:
-        """Clip ``rows`` x ``columns`` to the matrix.
-
-        Returns:
-            Offset and shape of the part inside, and its position in the tile.
         """
         top, bottom = _clip(self.row, rows, self.sizes[0])
         left, right = _clip(self.column, columns, self.sizes[1])
         down, along = self.strides
         offset = self.base + (self.row + top) * down + (self.column + left) * along
         where = slice(top, bottom), slice(left, right)
-        return offset, (bottom - top, right - left), where
+        shape = bottom - top, right - left
+        if 0 in shape:
+            return np.empty(shape), where
+        chosen = ... if mask is None else mask[where]
+        place = offset, shape, self.strides
+        return self.memory.access(kind, self.dtype, *place, chosen), where
 
     def load(self, rows: int, columns: int, padding: Any = 0) -> values.Array:
         """Return the elements, with ``padding`` outside the matrix."""
-        window, where = self.inside(rows, columns)
+        window, where = self.inside(READ, rows, columns)
         if window.shape == (rows, columns):
             return window.copy()
         result = np.full((rows, columns), padding, self.dtype)
@@ -70,7 +73,7 @@ class Tile(NamedTuple):
 
     def store(self, value: values.Array) -> None:
         """Write the part inside the matrix."""
-        window, where = self.inside(*value.shape)
+        window, where = self.inside(WRITE, *value.shape)
         if window.size:
             window[...] = value[where]
 
@@ -92,9 +95,9 @@ class ScatteredTile(NamedTuple):
         return ScatteredTile(self.view, self.indices + distance)
 
     def places(
-        self, mask: values.Array
+        self, mask: values.Array, kind: str
     ) -> tuple[values.Array, values.Array, values.Array]:
-        """Return the active elements; indices outside the base are masked off.
+        """Access the active elements; indices outside the base are masked off.
 
         Returns:
             A view of the memory around them, their positions in the view, and the mask
@@ -104,26 +107,21 @@ class ScatteredTile(NamedTuple):
         chosen = self.indices[mask]
         if not chosen.size:
             return np.empty(0), chosen, mask
-        return *self.view.around((), chosen), mask
-
-    def offsets(self, mask: values.Array) -> values.Array:
-        """Return the offsets of the active elements from the memory's origin."""
-        chosen = self.indices[mask & ~self.outside(mask)].astype(np.int64)
-        return self.view.offset + chosen * self.bounds()[2]
+        return *self.view.around((), chosen, kind), mask
 
     def outside(self, mask: values.Array) -> values.Array:
         """Return which elements of a mask have an index outside the base."""
-        low, high, _ = self.bounds()
+        low, high = self.bounds()
         return mask & ((self.indices < low) | (self.indices >= high))
 
-    def bounds(self) -> tuple[int, int, int]:
-        """Return the first index, the one past the last, and the stride."""
+    def bounds(self) -> tuple[int, int]:
+        """Return the first index and the one past the last."""
         view = self.view
         if view.sizes:
-            return 0, view.sizes[0], view.strides[0]
+            return 0, view.sizes[0]
         # A base of rank 0 is a bare address: its memory sets the bounds.
         low, high = view.memory.bounds(view.dtype)
-        return low - view.offset, high - view.offset, 1
+        return low - view.offset, high - view.offset
 
 
 # The operations ---------------------------------------------------------------------
@@ -213,7 +211,7 @@ def _load_gather(op: Any) -> values.Function:
     padding = values.padding_value(op.padding, dtype)
 
     def run(tile: ScatteredTile, mask: values.Array) -> values.Array:
-        window, at, chosen = tile.places(mask)
+        window, at, chosen = tile.places(mask, READ)
         result = np.full(mask.shape, padding, dtype)
         if at.size:
             result[chosen] = window[at]
@@ -225,7 +223,7 @@ def _load_gather(op: Any) -> values.Function:
 def _store_scatter(
     value: values.Array, mask: values.Array, tile: ScatteredTile
 ) -> None:
-    window, at, chosen = tile.places(mask)
+    window, at, chosen = tile.places(mask, WRITE)
     if at.size:
         window[at] = value[chosen]
 

@@ -17,7 +17,7 @@ from xetl.dialects.base import ints_of, is_vector, shape_of
 from xetl.errors import InternalError
 from xetl_reference.combining import combine, reduction
 from xetl_reference.floats import in_f64
-from xetl_reference.memory import View, readers
+from xetl_reference.memory import READ, WRITE, View, readers
 from xetl_reference.values import (
     BOOL,
     Array,
@@ -204,17 +204,11 @@ def _expand(op: Any) -> Function:
     return run
 
 
-def _window(view: View, indices: Sequence[int], shape: tuple[int, ...]) -> Array:
-    """Return ``shape`` elements of the last dimensions from ``indices`` on."""
-    strides = view.strides[len(view.strides) - len(shape) :]
-    return view.memory.window(view.dtype, view.at(indices), shape, strides)
-
-
 def _load(op: Any) -> Function:
     shape = shape_of(op.result.type)
 
     def run(base: View, *indices: int) -> Array:
-        return _window(base, indices, shape).copy()
+        return base.part(indices, shape, READ).copy()
 
     return run
 
@@ -223,7 +217,7 @@ def _store(op: Any) -> Function:
     shape = shape_of(op.value.type)
 
     def run(value: Array, base: View, *indices: int) -> None:
-        _window(base, indices, shape)[...] = value
+        base.part(indices, shape, WRITE)[...] = value
 
     return run
 
@@ -234,14 +228,14 @@ def _store(op: Any) -> Function:
 def _gather(base: View, indices: Any, places: Array, mask: Array, other: Array) -> Any:
     result = other.copy()
     if mask.any():
-        window, at = base.around(indices, places[mask])
+        window, at = base.around(indices, places[mask], READ)
         result[mask] = window[at]
     return result
 
 
 def _scatter(base: View, indices: Any, places: Array, mask: Array, value: Any) -> None:
     if mask.any():
-        window, at = base.around(indices, places[mask])
+        window, at = base.around(indices, places[mask], WRITE)
         window[at] = value[mask]
 
 
