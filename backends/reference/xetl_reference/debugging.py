@@ -255,7 +255,7 @@ class SeenTile:
         else:
             rows, columns = self.shape
             self.offsets = (tile.row, tile.column)
-            self.values = tile.load(rows, columns)
+            self.values = tile.load(rows, columns, kind=None)
 
     def __repr__(self) -> str:
         if self.values is None:

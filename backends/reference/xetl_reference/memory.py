@@ -78,16 +78,19 @@ class Memory:
 
     def access(
         self,
-        kind: str,
+        kind: str | None,
         dtype: DType,
         offset: int,
         shape: Sequence[int],
         strides: Sequence[int],
         chosen: Array | EllipsisType = ...,
     ) -> Array:
-        """Return a window of which the elements ``chosen``, an index, are accessed."""
+        """Return a window of which the elements ``chosen``, an index, are accessed.
+
+        ``kind``: how; None: a debugger looks at them, which is no access.
+        """
         window = self.window(dtype, offset, shape, strides)
-        if self.shadow is not None:
+        if self.shadow is not None and kind is not None:
             start = self.origin + offset * dtype.itemsize
             self.shadow.access(kind, start, window, chosen)
         return window

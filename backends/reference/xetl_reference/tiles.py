@@ -39,7 +39,11 @@ class Tile(NamedTuple):
         return self._replace(row=self.row + rows, column=self.column + columns)
 
     def inside(
-        self, kind: str, rows: int, columns: int, mask: values.Array | None = None
+        self,
+        kind: str | None,
+        rows: int,
+        columns: int,
+        mask: values.Array | None = None,
     ) -> tuple[values.Array, tuple[slice, slice]]:
         """Access the part of ``rows`` x ``columns`` inside the matrix.
 
@@ -61,9 +65,11 @@ class Tile(NamedTuple):
         place = offset, shape, self.strides
         return self.memory.access(kind, self.dtype, *place, chosen), where
 
-    def load(self, rows: int, columns: int, padding: Any = 0) -> values.Array:
+    def load(
+        self, rows: int, columns: int, padding: Any = 0, kind: str | None = READ
+    ) -> values.Array:
         """Return the elements, with ``padding`` outside the matrix."""
-        window, where = self.inside(READ, rows, columns)
+        window, where = self.inside(kind, rows, columns)
         if window.shape == (rows, columns):
             return window.copy()
         result = np.full((rows, columns), padding, self.dtype)

@@ -105,6 +105,20 @@ def test_scatter_tiles_and_subgroups(stops):
     assert "scatter tile" in repr(stops[1].f_locals["tile"])
 
 
+def test_what_a_debugger_sees_is_no_access(stops):
+    @xetile.kernel
+    def kernel(OUT):
+        tile = xetile.init_tile(xetile.slm((4, 4), xetile.f32), [0, 0], (4, 4))
+        breakpoint()
+        xetile.store_tile(xetile.full((4, 4), 1.0, xetile.f32), tile)
+        xetile.store_tile(xetile.load_tile(tile), xetile.init_tile(OUT, [0, 0], (4, 4)))
+
+    out = np.zeros((4, 4), np.float32)
+    kernel.interpret(out, grid=1)
+    assert out.all()
+    assert np.isnan(stops[0].f_locals["tile"].values).all()
+
+
 def test_pdb_shows_the_users_line(monkeypatch):
     typed, shown = io.StringIO("p v.sum()\nw\nq\n"), io.StringIO()
 
