@@ -13,11 +13,10 @@ Left alone: kernels at workgroup level, where a barrier has no meaning of its ow
 
 Named barriers are counted in memory that the subgroups share.  Subgroups take turns on
 one thread, so the counters need no atomics.  If a kernel has named barriers, barriers
-of the program are counted as well: a waiting subgroup takes several turns, so the
-number of turns does not tell how far the other subgroups are.
+of the program are one more for all subgroups: a waiting subgroup takes several turns,
+so the number of turns does not tell how far the other subgroups are.
 
     arrived[id]  how many arrivals a named barrier has had
-    reached[i]   how many program barriers subgroup i has passed; after its end: all
     progress     grows with each arrival; if it does not grow, the program is stuck
 """
 
@@ -30,7 +29,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import memref_type, operations_in
+from xetl.dialects.base import Index, memref_type, operations_in
 from xetl.dialects.kernel_attributes import SHARED, SUBGROUPS, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, xegpu
@@ -42,48 +41,57 @@ from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
 
 NAMED = (xegpu.NbarrierArriveOp, xegpu.NbarrierWaitOp)
 _IDS = 32
-_NEVER = 1 << 62
+_PROGRAM = _IDS
+"""The number of the barriers of the program."""
 _PATIENCE = 3
 """Turns without progress of any subgroup before a program is given up."""
 
 
 @record(frozen=True)
 class _Counters:
-    """The memory of a program's counters, and the number of this subgroup."""
+    """The memory of a program's counters, and the waits of this subgroup."""
 
     arrived: SSAValue
-    reached: SSAValue
     progress: SSAValue
     waited: SSAValue
-    subgroup: SSAValue
-    count: int
+
+    def arrive(self, build: Builder, number: Index) -> None:
+        """Count an arrival."""
+        _add(build, self.arrived, build.index(number))
+        _add(build, self.progress, build.index(0))
+
+    def wait(self, build: Builder, number: Index, participants: Index) -> None:
+        """Wait until all participants have arrived, once for each wait so far."""
+        wanted = build.times(
+            _add(build, self.waited, build.index(number)), participants
+        )
+
+        def is_over(build: Builder) -> SSAValue:
+            found = _load(build, self.arrived, build.index(number))
+            return build.compare("sge", found, wanted)
+
+        _take_turns(build, self.progress, is_over)
 
 
-def lower_named_barriers(
-    outside: Builder, body: Block, subgroup: SSAValue, count: int
-) -> None:
+def lower_named_barriers(outside: Builder, body: Block, count: int) -> None:
     """Replace all barriers in a subgroup's code.
 
     Args:
         outside: inserts at the start of a program, before its subgroups.
     """
-    arrived, reached, progress = (_zeros(outside, n) for n in (_IDS, count, 1))
-    waited = _zeros(Builder.before(next(iter(body.ops))), _IDS)
-    counters = _Counters(arrived, reached, progress, waited, subgroup, count)
-    for op in list(body.walk()):
-        if isinstance(op, xegpu.NbarrierArriveOp):
-            w, (number, _) = Builder.before(op), _barrier(op.nbarrier, op)
-            _add(w, counters.arrived, number)
-            _add(w, counters.progress, w.index(0))
-            replace_by(op)
-        elif isinstance(op, xegpu.NbarrierWaitOp):
-            _wait(op, counters)
-        elif isinstance(op, gpu.BarrierOp):
-            _meet(op, counters)
-    end = Builder.at_end(body)
-    all_of_them = end.index(_NEVER)
-    end.add(memref.StoreOp(all_of_them, reached, [subgroup]))
-    _add(end, progress, end.index(0))
+    arrived, progress = (_zeros(outside, n) for n in (_IDS + 1, 1))
+    waited = _zeros(Builder.before(next(iter(body.ops))), _IDS + 1)
+    counters = _Counters(arrived, progress, waited)
+    for op in operations_in(body, gpu.BarrierOp, *NAMED):
+        w = Builder.before(op)
+        barrier: tuple[Index, Index] = _PROGRAM, count
+        if isinstance(op, NAMED):
+            barrier = _barrier(w, op.nbarrier)
+        if not isinstance(op, xegpu.NbarrierWaitOp):
+            counters.arrive(w, barrier[0])
+        if not isinstance(op, xegpu.NbarrierArriveOp):
+            counters.wait(w, *barrier)
+        replace_by(op)
     for op in operations_in(body, xegpu.InitNbarrierOp):
         Rewriter.erase_op(op)
 
@@ -97,11 +105,10 @@ def _zeros(build: Builder, count: int) -> SSAValue:
     return memory
 
 
-def _barrier(value: SSAValue, op: Operation) -> tuple[SSAValue, SSAValue]:
+def _barrier(w: Builder, value: SSAValue) -> tuple[SSAValue, SSAValue]:
     """Return the number and the participants of a named barrier, as indices."""
     made = value.owner
     assert isinstance(made, xegpu.InitNbarrierOp)
-    w = Builder.before(op)
     number, participants = (
         w.insert(arith.IndexCastuiOp(v, IndexType()))
         for v in (made.nbarrier_id, made.participant_thread_num)
@@ -123,40 +130,8 @@ def _add(build: Builder, memory: SSAValue, place: SSAValue) -> SSAValue:
     return more
 
 
-def _wait(op: xegpu.NbarrierWaitOp, counters: _Counters) -> None:
-    """Wait until all participants have arrived, once for each wait so far."""
-    w, (number, participants) = Builder.before(op), _barrier(op.nbarrier, op)
-    rounds = _add(w, counters.waited, number)
-    wanted = w.insert(arith.MuliOp(rounds, participants))
-
-    def is_over(build: Builder) -> SSAValue:
-        return build.compare("sge", _load(build, counters.arrived, number), wanted)
-
-    _take_turns(w, counters, is_over)
-    replace_by(op)
-
-
-def _meet(op: gpu.BarrierOp, counters: _Counters) -> None:
-    """Wait until every subgroup has reached as many barriers as this one."""
-    w = Builder.before(op)
-    mine = _add(w, counters.reached, counters.subgroup)
-    _add(w, counters.progress, w.index(0))
-
-    def is_over(build: Builder) -> SSAValue:
-        first, end, step = (build.index(n) for n in (0, counters.count, 1))
-        loop = build.for_loop(first, end, step, [build.index(_NEVER)])
-        number, least = loop.body.block.args
-        inner = Builder.at_end(loop.body.block)
-        found = _load(inner, counters.reached, number)
-        inner.add(scf.YieldOp(inner.insert(arith.MinsiOp(found, least))))
-        return build.compare("sge", loop.results[0], mine)
-
-    _take_turns(w, counters, is_over)
-    replace_by(op)
-
-
 def _take_turns(
-    w: Builder, counters: _Counters, is_over: Callable[[Builder], SSAValue]
+    w: Builder, progress: SSAValue, is_over: Callable[[Builder], SSAValue]
 ) -> None:
     """Let other subgroups run until ``is_over``, or until none makes progress."""
     zero = w.index(0)
@@ -170,7 +145,7 @@ def _take_turns(
     build.add(scf.ConditionOp(build.both(waits, patient), seen, idle))
     build = Builder.at_end(again, w.location)
     build.add(BarrierOp())
-    now = _load(build, counters.progress, build.index(0))
+    now = _load(build, progress, build.index(0))
     stands = build.compare("eq", now, again.args[0])
     longer = build.plus(again.args[1], 1)
     build.add(scf.YieldOp(now, build.select(stands, longer, 0)))
@@ -207,7 +182,7 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     _replace(inside, gpu.NumSubgroupsOp, bounds[1])
     if barriers:
         if any(isinstance(barrier, NAMED) for barrier in barriers):
-            lower_named_barriers(Builder.before(last), inside, number, count)
+            lower_named_barriers(Builder.before(last), inside, count)
         else:
             for barrier in barriers:
                 Rewriter.replace_op(barrier, BarrierOp())

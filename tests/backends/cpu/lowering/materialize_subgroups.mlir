@@ -52,7 +52,7 @@ func.func @workgroup(%n: index) {
 // Named barriers are counted in memory of the program; a subgroup that waits lets the
 // others go on until enough have arrived, or nobody moves.
 // CHECK-LABEL: @named
-// CHECK:       memref.alloca() : memref<32xindex>
+// CHECK:       memref.alloca() : memref<33xindex>
 // CHECK:       cpu.fibers
 // CHECK-NOT:   xegpu
 // CHECK:         scf.while
