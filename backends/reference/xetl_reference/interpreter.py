@@ -63,15 +63,17 @@ class Program:
     Attributes:
         shared: memory of the workgroup, by the operation or argument that asks for it.
         team: the scheduler of the subgroups; None if there is one subgroup.
-        rounds: the rounds of the named barriers.
+        arrivals: how many each named barrier has had.
+        waits: how many each subgroup has done, by barrier and subgroup.
     """
 
-    __slots__ = ("rounds", "shared", "team")
+    __slots__ = ("arrivals", "shared", "team", "waits")
 
     def __init__(self, team: SubgroupScheduler | None = None) -> None:
         self.shared: dict[Any, View] = {}
         self.team = team
-        self.rounds = Rounds()
+        self.arrivals: Counter[int] = Counter()
+        self.waits: Counter[tuple[int, int]] = Counter()
 
 
 def _position(first: int) -> Builder:
@@ -120,30 +122,6 @@ class NamedBarrier(NamedTuple):
     participants: int
 
 
-class Rounds:
-    """Counts of arrivals and waits at the named barriers of a program."""
-
-    def __init__(self) -> None:
-        self._arrivals: Counter[int] = Counter()
-        self._waits: Counter[tuple[int, int]] = Counter()
-
-    def arrive(self, barrier: NamedBarrier) -> int:
-        """Count an arrival. Return its round, from 0."""
-        number = self._arrivals[barrier.number]
-        self._arrivals[barrier.number] += 1
-        return number // barrier.participants
-
-    def next_wait(self, barrier: NamedBarrier, subgroup: int) -> int:
-        """Count a wait of a subgroup. Return the round, from 0, that it waits for."""
-        key = barrier.number, subgroup
-        self._waits[key] += 1
-        return self._waits[key] - 1
-
-    def is_over(self, barrier: NamedBarrier, number: int) -> bool:
-        """Whether all participants of a round have arrived."""
-        return self._arrivals[barrier.number] >= (number + 1) * barrier.participants
-
-
 def _init(plan: Plan, op: Any) -> Any:
     # Find how many named barriers the function of ``op`` allocates.
     function = op
@@ -173,10 +151,11 @@ def _arrive(plan: Plan, op: Any) -> Any:
     slot = plan.slot(op.nbarrier)
 
     def run(frame: Frame) -> None:
-        barrier = frame[slot]
-        number = frame[PROGRAM].rounds.arrive(barrier)
+        (number, participants), arrivals = frame[slot], frame[PROGRAM].arrivals
+        meeting = number, arrivals[number] // participants
+        arrivals[number] += 1
         if frame[RUN] is not None:
-            frame[RUN].arrive(frame[SUBGROUP_ID], (barrier.number, number))
+            frame[RUN].arrive(frame[SUBGROUP_ID], meeting)
 
     return run
 
@@ -185,12 +164,15 @@ def _wait(plan: Plan, op: Any) -> Any:
     slot = plan.slot(op.nbarrier)
 
     def run(frame: Frame) -> None:
-        program, barrier, me = frame[PROGRAM], frame[slot], frame[SUBGROUP_ID]
-        number = program.rounds.next_wait(barrier, me)
+        program, me = frame[PROGRAM], frame[SUBGROUP_ID]
+        number, participants = frame[slot]
+        program.waits[number, me] += 1
+        turn = program.waits[number, me]
         if program.team is not None:
-            program.team.wait(me, op, lambda: program.rounds.is_over(barrier, number))
+            wanted = turn * participants
+            program.team.wait(me, op, lambda: program.arrivals[number] >= wanted)
         if frame[RUN] is not None:
-            frame[RUN].pass_named(me, (barrier.number, number))
+            frame[RUN].pass_named(me, (number, turn - 1))
 
     return run
 

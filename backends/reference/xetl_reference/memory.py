@@ -174,8 +174,10 @@ class View(NamedTuple):
     ) -> tuple[Array, Array]:
         """Access some elements: a view of the memory around them, their places in it.
 
-        ``places`` (not empty) count from ``indices`` along the last dimension.
+        ``places`` count from ``indices`` along the last dimension.
         """
+        if not places.size:
+            return np.empty(0, self.dtype), places
         low, high = int(places.min()), int(places.max())
         stride = self.strides[-1] if self.strides else 1
         start = self.at(indices) + low * stride

@@ -5,6 +5,7 @@ Source: docs/xetile.md, section 3; docs/language.md, "Rules of types and edges".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -132,43 +133,30 @@ def _scan(op: Any) -> Unary:
 
 
 def _atomic(op: Any) -> Function:
-    type_ = op.tile.type
+    type_, swaps = op.tile.type, op.expected is not None
+    join = _swapped if swaps else combine(op.kind.data, dtype_of(type_))
+    update = _update_scattered if type_.scattered else _update_block
     shape = shape_of(type_.vector_type())
-    update: Function = _swap_block
-    if op.expected is None:
-        join = combine(op.kind.data, dtype_of(type_))
-        update = partial(_atomic_scattered if type_.scattered else _atomic_block, join)
-    elif type_.scattered:
-        update = _swap_scattered
+
+    def run(value: Array, tile: Any, other: Array | None = None) -> Array:
+        """``other``: the expected elements, or a mask."""
+        if swaps or other is None:
+            mask, values = np.ones(value.shape, np.bool_), [value]
+            values += [] if other is None else [other]
+            return update(join, tile, mask, values)
+        return update(join, tile, other, [value])
+
     if len(shape) == 2 or type_.scattered:
-        return update
+        return run
 
     def blocked(value: Array, tile: Tile, *rest: Array) -> Array:
-        return pack(update(unpack(value), tile, *map(unpack, rest)), shape)
+        return pack(run(unpack(value), tile, *map(unpack, rest)), shape)
 
     return blocked
 
 
-def _swap_block(value: Array, tile: Tile, expected: Array) -> Array:
-    window, where = tile.inside(ATOMIC, *value.shape)
-    old = np.zeros_like(value)
-    old[where] = window
-    chosen = same_bits(old, expected)[where]
-    window[chosen] = value[where][chosen]
-    return old
-
-
-def _swap_scattered(value: Array, tile: ScatteredTile, expected: Array) -> Array:
-    """Swap one element after the other: equal offsets see the earlier swaps."""
-    window, at, chosen = tile.places(np.ones(value.shape, np.bool_), ATOMIC)
-    old = np.zeros_like(value)
-    found, wanted, new = old[chosen], expected[chosen], value[chosen]
-    for i, place in enumerate(at):
-        found[i] = window[place]
-        if same_bits(found[i : i + 1], wanted[i : i + 1])[0]:
-            window[place] = new[i]
-    old[chosen] = found
-    return old
+def _swapped(old: Array, new: Array, expected: Array) -> Array:
+    return np.where(same_bits(old, expected), new, old)
 
 
 def same_bits(one: Array, other: Array) -> Array:
@@ -176,38 +164,29 @@ def same_bits(one: Array, other: Array) -> Array:
     return unsigned(np.ascontiguousarray(one)) == unsigned(np.ascontiguousarray(other))
 
 
-def _atomic_block(
-    join: Any, value: Array, tile: Tile, mask: Array | None = None
+def _update_block(
+    join: Function, tile: Tile, mask: Array, values: Sequence[Array]
 ) -> Array:
-    window, where = tile.inside(ATOMIC, *value.shape, mask=mask)
-    old = np.zeros_like(value)
-    if not window.size:
-        return old
-    before = window.copy()
-    chosen = np.ones(window.shape, np.bool_) if mask is None else mask[where]
-    window[chosen] = join(before, value[where])[chosen]
-    old[where] = np.where(chosen, before, np.zeros_like(before))
+    """Combine the elements of a mask with values; return the old ones, others are 0."""
+    window, where = tile.inside(ATOMIC, *mask.shape, mask=mask)
+    chosen, old = mask[where], np.zeros_like(values[0])
+    before = old[where][chosen] = window[chosen]
+    window[chosen] = join(before, *(each[where][chosen] for each in values))
     return old
 
 
-def _atomic_scattered(
-    join: Any, value: Array, tile: ScatteredTile, mask: Array | None = None
+def _update_scattered(
+    join: Function, tile: ScatteredTile, mask: Array, values: Sequence[Array]
 ) -> Array:
     """Update one element after the other if offsets repeat, so that each counts."""
-    everything = np.ones(value.shape, np.bool_) if mask is None else mask
-    window, at, chosen = tile.places(everything, ATOMIC)
-    old = np.zeros_like(value)
-    if not at.size:
-        return old
-    new = value[chosen]
-    if len(np.unique(at)) == len(at):
-        before = window[at]
-        window[at] = join(before, new)
-    else:
-        before = np.zeros_like(new)
-        for i, place in enumerate(at):
-            before[i] = window[place]
-            window[place] = join(before[i : i + 1], new[i : i + 1])[0]
+    window, at, chosen = tile.places(mask, ATOMIC)
+    old, given = np.zeros_like(values[0]), [each[chosen] for each in values]
+    before, parts = np.zeros_like(given[0]), [slice(None)]
+    if len(np.unique(at)) < len(at):
+        parts = [slice(i, i + 1) for i in range(len(at))]
+    for part in parts:
+        before[part] = window[at[part]]
+        window[at[part]] = join(before[part], *(each[part] for each in given))
     old[chosen] = before
     return old
 

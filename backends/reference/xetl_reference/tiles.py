@@ -60,7 +60,7 @@ class Tile(NamedTuple):
         where = slice(top, bottom), slice(left, right)
         shape = bottom - top, right - left
         if 0 in shape:
-            return np.empty(shape), where
+            return np.empty(shape, self.dtype), where
         chosen = ... if mask is None else mask[where]
         place = offset, shape, self.strides
         return self.memory.access(kind, self.dtype, *place, chosen), where
@@ -73,15 +73,13 @@ class Tile(NamedTuple):
         if window.shape == (rows, columns):
             return window.copy()
         result = np.full((rows, columns), padding, self.dtype)
-        if window.size:
-            result[where] = window
+        result[where] = window
         return result
 
     def store(self, value: values.Array) -> None:
         """Write the part inside the matrix."""
         window, where = self.inside(WRITE, *value.shape)
-        if window.size:
-            window[...] = value[where]
+        window[...] = value[where]
 
 
 def _clip(at: int, count: int, size: int) -> tuple[int, int]:
@@ -110,10 +108,7 @@ class ScatteredTile(NamedTuple):
             of the elements that are active.
         """
         mask = mask & ~self.outside(mask)
-        chosen = self.indices[mask]
-        if not chosen.size:
-            return np.empty(0), chosen, mask
-        return *self.view.around((), chosen, kind), mask
+        return *self.view.around((), self.indices[mask], kind), mask
 
     def outside(self, mask: values.Array) -> values.Array:
         """Return which elements of a mask have an index outside the base."""
@@ -219,8 +214,7 @@ def _load_gather(op: Any) -> values.Function:
     def run(tile: ScatteredTile, mask: values.Array) -> values.Array:
         window, at, chosen = tile.places(mask, READ)
         result = np.full(mask.shape, padding, dtype)
-        if at.size:
-            result[chosen] = window[at]
+        result[chosen] = window[at]
         return result
 
     return run
@@ -230,8 +224,7 @@ def _store_scatter(
     value: values.Array, mask: values.Array, tile: ScatteredTile
 ) -> None:
     window, at, chosen = tile.places(mask, WRITE)
-    if at.size:
-        window[at] = value[chosen]
+    window[at] = value[chosen]
 
 
 # Blocked values ---------------------------------------------------------------------

@@ -227,16 +227,14 @@ def _store(op: Any) -> Function:
 
 def _gather(base: View, indices: Any, places: Array, mask: Array, other: Array) -> Any:
     result = other.copy()
-    if mask.any():
-        window, at = base.around(indices, places[mask], READ)
-        result[mask] = window[at]
+    window, at = base.around(indices, places[mask], READ)
+    result[mask] = window[at]
     return result
 
 
 def _scatter(base: View, indices: Any, places: Array, mask: Array, value: Any) -> None:
-    if mask.any():
-        window, at = base.around(indices, places[mask], WRITE)
-        window[at] = value[mask]
+    window, at = base.around(indices, places[mask], WRITE)
+    window[at] = value[mask]
 
 
 def _masked(access: Function) -> Meaning:
