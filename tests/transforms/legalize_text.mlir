@@ -38,8 +38,7 @@ func.func @long(%a: i32, %b: i32) -> (i32, i1, i32, i32) {
 }
 
 // CHECK-LABEL: @vectors
-// CHECK: vector.insert_strided_slice
-// CHECK: vector.shape_cast %{{.*}} : vector<4x2xf32> to vector<8xf32>
+// CHECK: vector.interleave %a, %a
 // CHECK: vector.extract_strided_slice
 // CHECK: vector.extract_strided_slice
 // CHECK: vector.broadcast %{{.*}} : vector<4x1xf32> to vector<4x4xf32>

@@ -160,6 +160,13 @@ CASES = {
         "%r = vector.interleave %0, %n : vector<3x5xi32> -> vector<3x10xi32>",
         lambda x: np.stack([x, 2 * x], -1).reshape(3, 10),
     ),
+    "interleave of three dimensions": (
+        "vector<2x3x5xf32>",
+        "vector<2x3x10xf32>",
+        "%n = arith.addf %0, %0 : vector<2x3x5xf32>\n"
+        "%r = vector.interleave %0, %n : vector<2x3x5xf32> -> vector<2x3x10xf32>",
+        lambda x: np.stack([x, 2 * x], -1).reshape(2, 3, 10),
+    ),
     "deinterleave": (
         "vector<3x10xf16>",
         "vector<3x5xf16>",

@@ -74,17 +74,6 @@ def _column(b: Builder, value: SSAValue) -> SSAValue:
     return b.insert(vector.ShapeCastOp(value, VectorType(type_.element_type, shape)))
 
 
-def _interleave(b: Builder, op: vector.InterleaveOp) -> Values:
-    type_ = vector_type(op.lhs)
-    pairs = VectorType(type_.element_type, [*type_.get_shape(), 2])
-    whole: SSAValue = b.constant(0, pairs)
-    for place, side in enumerate((op.lhs, op.rhs)):
-        offsets = [0] * type_.get_num_dims() + [place]
-        column = _column(b, side)
-        whole = b.insert(vector.InsertStridedSliceOp(column, whole, offsets))
-    return [b.insert(vector.ShapeCastOp(whole, op.result.type))]
-
-
 def _deinterleave(b: Builder, op: vector.DeinterleaveOp) -> Values:
     half = op.results[0].type
     assert is_vector(half)
@@ -219,7 +208,6 @@ RULES: dict[type[Operation], Rule] = {
     arith.MulsiExtendedOp: _mul_extended,
     arith.MuluiExtendedOp: _mul_extended,
     ub.PoisonOp: lambda b, op: [b.constant(0, op.result.type)],
-    vector.InterleaveOp: _interleave,
     vector.DeinterleaveOp: _deinterleave,
     vector.OuterproductOp: _outerproduct,
     vector.SplatOp: lambda b, op: [

@@ -57,7 +57,8 @@ _KNOWN = {
     "scf": "for if while yield condition",
     "memref": "alloc alloca load store dim cast reinterpret_cast subview view "
     "transpose extract_strided_metadata extract_aligned_pointer_as_index atomic_rmw",
-    "vector": "broadcast shape_cast step extract fma extract_strided_slice shuffle",
+    "vector": "broadcast shape_cast step extract fma extract_strided_slice shuffle "
+    "interleave",
     "cpu": "view_address constant_memory",
     "xegpu": "init_nbarrier nbarrier_arrive nbarrier_wait fence",
 }
