@@ -21,6 +21,7 @@ from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import LANES, SHARED, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.text import functions_of
+from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import InternalError
 from xetl_reference import (
     control,
@@ -340,16 +341,7 @@ def subgroups_of(function: Operation) -> Grid:
     if "xetile.subgroups" in function.attributes:
         return subgroups_along_axes(function)
     known = attributes.get("known_block_size", attributes.get("gpu.known_block_size"))
-    if known is not None and not _has_maps(function):
+    if known is not None and not used_maps(function):
         x, y, z = (*ints_of(known), 1, 1)[:3]
         return x, y, z
     return 1, 1, 1
-
-
-def _has_maps(function: Operation) -> bool:
-    """Whether some value has a map, so that the kernel is at workgroup level."""
-    return any(
-        "wg_map" in str(value.type) or "wg_map" in str({**op.attributes})
-        for op in function.walk()
-        for value in op.results
-    )

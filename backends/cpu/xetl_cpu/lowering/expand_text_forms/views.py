@@ -25,10 +25,6 @@ _SAME_ORIGIN = (
     memref.TransposeOp,
     memref.ReinterpretCastOp,
     memref.CastOp,
-    memref.MemorySpaceCastOp,
-    memref.CollapseShapeOp,
-    memref.ExpandShapeOp,
-    memref.AssumeAlignmentOp,
 )
 _FROM_ORIGIN = (memref.ReinterpretCastOp, memref.ExtractAlignedPointerAsIndexOp)
 
