@@ -130,17 +130,19 @@ def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down 
     places = sorted(inward.index(dim) for dim in dims if not is_one[dim])
     first, end = (places[0], places[-1] + 1) if places else (0, 0)
     kept = [i for i in inward[:first] + inward[end:] if not is_one[i]]
+    order = _order_of_result(x, dims, inward)
+    may_turn = made and all(len(y.shape) in (x.ndim, len(order)) for y in made)
     is_run = len(places) == end - first
-    if not is_run or end == x.ndim or (not made and kept != sorted(kept)):
+    if not is_run or end == x.ndim or not (may_turn or kept == sorted(kept)):
         return None
     groups = inward[:first], inward[first:end], inward[end:]
     outer, n, inner = (prod(x.shape[i] for i in group) for group in groups)
     source: View = lambda a: a.transpose(inward).reshape(outer, n, inner)
-    order = _order_of_result(x, dims, inward)
 
     def target(a: Numbers) -> Numbers:
-        turns = {x.ndim: inward, len(order): order}.get(a.ndim, (0,))
-        return a.transpose(turns).reshape(outer, 1, inner)
+        turns = {x.ndim: inward, len(order): order}.get(a.ndim)
+        turned = a.transpose(turns) if turns else a  # else of another shape
+        return turned.reshape(outer, 1, inner)
 
     operands = [array_of(each) for each in (x, *made)]
     if not are_views(operands, [source, *[target] * len(made)]):
