@@ -26,6 +26,7 @@ QUICK = {
         "--only=float32 16 16",
     ],
     "ops_random": ["--rounds=1", "--seconds=0", "--threads", "1", "--count=12"],
+    "products_random": ["--rounds=1", "--seconds=0", "--threads", "1", "--count=4"],
     "bench_attention": [
         "--rounds=1",
         "--seconds=0",

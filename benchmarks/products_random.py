@@ -18,8 +18,8 @@ from xetl import ops
 
 CONTEST = Contest(
     "GFLOP/s",
-    [Contestant("xetl", "any_products:in_xetl")],
-    [Contestant("torch", "any_products:in_torch")],
+    [Contestant("xetl", "products_random:in_xetl")],
+    [Contestant("torch", "products_random:in_torch")],
 )
 
 
@@ -87,5 +87,5 @@ if __name__ == "__main__":
     options = parse_options(parser)
     cases = random_cases(options.seed, options.count, options.dtypes)
     rows = CONTEST.run(cases, options)
-    update_csv("any_products", rows)
+    update_csv("products_random", rows)
     summarise(rows)
