@@ -36,9 +36,9 @@ _SHORTEST, _LARGE = 16, 1 << 20
 _EVEN_COLUMNS = (128, 160, 192, 256, 288, 384, 512)
 """Tiles whose halves are as fast on a CPU: panels of 48, 64 or 80 columns."""
 
-_IN_PLACE, _WIDE = 256, 384
-"""Rows up to which the cpu backend reads a B of f32 or f64 in place, and the columns of
-tiles there: whole panels of 48 and of 64.
+_IN_PLACE, _WIDE, _WIDE_LOW = 256, 384, 480
+"""Rows up to which the cpu backend reads a B of f32 or f64 in place, and the most
+columns of tiles there, of few rows as well: whole panels of 48, or of 48 and 64.
 
 [measured] Emerald Rapids, f32, 128 x 512 x 5000: 108 GFLOP/s by 256 columns, 131 by
 384.
@@ -80,7 +80,7 @@ def choose_tiles(
       backend blocks the tile again for registers and caches. Columns are kept longest:
       B is packed by tiles of columns, and kernels with tiles of the same width share
       the packed copy (`xetl.ops.prepack`).
-    * If B may stay in place, for up to 256 rows, 288 or 384 columns.
+    * If B may stay in place, all of up to 256 rows by panels of 48 columns.
     * With up to 16 steps of k and a large result, 512 columns: writing long pieces of
       rows matters most.
 
@@ -95,40 +95,79 @@ def choose_tiles(
         b_may_stay: whether B is of f32 or f64: other types are packed.
     """
     rows = width_of(m, 1) if STREAMED < m <= LOW else smallest(_ROWS, m)
+    may_stay = b_may_stay and not (b_by_columns or b_is_packed)
     if rows <= STREAMED:
         columns = min(smallest(_COLUMNS, n), 128 if b_by_columns else 1024)
         while cdiv(n, columns) * matrices < cores and columns > _LEAST_LOW:
             columns //= 2
+    elif may_stay and (found := _in_place(m, n, matrices, cores)) is not None:
+        rows, columns = found
     else:
         is_low = rows <= LOW and not b_by_columns and not b_is_packed
         columns = min(smallest(_COLUMNS, n), 512) if is_low else _width(n)
-        in_place = b_may_stay and not (b_by_columns or b_is_packed)
-        if in_place and m <= _IN_PLACE and n > 128:
-            most = 480 if is_low else _WIDE
-            columns = 96 * cdiv(n, 96 * cdiv(n, most))
+        if is_low and may_stay and n > _LEAST_LOW:
+            columns = _wide(n, 96, cdiv(n, _WIDE_LOW))
         if k is not None and k <= _SHORTEST and m * n >= _LARGE and n > columns:
             columns = 512
         least = _LEAST_LOW if is_low else _LEAST
-        enough = max(ENOUGH, cores)
-        while cdiv(m, rows) * cdiv(n, columns) * matrices < enough:
-            if rows > _LEAST:
-                rows //= 2
-            elif columns // 2 >= least and columns in _EVEN_COLUMNS:
-                columns //= 2
-            else:
-                rows = _even_rows(m, cores) if m > LOW else rows
-                break
-        while cdiv(m, rows) * cdiv(n, columns) * matrices < cores:
-            if columns // 2 < least:
-                break
-            columns = _width(columns // 2)
+        rows, columns = _smaller(rows, columns, least, (m, n, matrices), cores)
     grid = (cdiv(m, rows), cdiv(n, columns), matrices)
     return Tiles(rows, columns, 32, grid)
+
+
+def _smaller(
+    rows: int, columns: int, least: int, product: tuple[int, int, int], cores: int
+) -> tuple[int, int]:
+    """Return rows and columns that are halved until there are enough programs.
+
+    Args:
+        rows: of a tile.
+        columns: of a tile.
+        least: the least columns.
+        product: rows, columns and matrices of the result.
+        cores: of the processor.
+    """
+    m, n, matrices = product
+    enough = max(ENOUGH, cores)
+    while cdiv(m, rows) * cdiv(n, columns) * matrices < enough:
+        if rows > _LEAST:
+            rows //= 2
+        elif columns // 2 >= least and columns in _EVEN_COLUMNS:
+            columns //= 2
+        else:
+            rows = _even_rows(m, cores) if m > LOW else rows
+            break
+    while cdiv(m, rows) * cdiv(n, columns) * matrices < cores:
+        if columns // 2 < least:
+            break
+        columns = _width(columns // 2)
+    return rows, columns
 
 
 def _width(n: int) -> int:
     """Return the columns of a tile, at most 256: vectors of 16, or half of one."""
     return min(16 * cdiv(n, 16), 256) if n > 8 else 8
+
+
+def _wide(n: int, step: int, tiles: int) -> int:
+    """Return the columns of about so many tiles, in steps."""
+    return step * cdiv(n, step * tiles)
+
+
+def _in_place(m: int, n: int, matrices: int, cores: int) -> tuple[int, int] | None:
+    """Return rows and columns of tiles whose B stays in place; None: it is packed.
+
+    Rows are split only for the cores: each tile of rows reads all of B.
+    """
+    if not LOW < m <= _IN_PLACE or n <= 512:
+        return None
+    enough = cdiv(max(ENOUGH, cores), matrices)
+    tiles = max(cdiv(n, _WIDE), min(enough, n // _LEAST_LOW))
+    columns = _wide(n, 48, tiles)
+    parts = cdiv(cores, cdiv(n, columns) * matrices)
+    # [measured] 65 x 526 x 2000: 152 GFLOP/s by 128 rows, 132 by 80, whose strips of 9
+    # rows prefetch nothing.
+    return smallest(_ROWS, cdiv(m, parts)), columns
 
 
 def _even_rows(m: int, cores: int) -> int:
