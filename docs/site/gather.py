@@ -37,11 +37,7 @@ PAGES = {
     "Learn": ["language", "ops", "migration", "tools"],
     "Facts": [
         "performance",
-        "performance-zen3",
-        "performance-zen4",
-        "performance-zen5",
-        "performance-xeon-amx",
-        "performance-sapphire-rapids",
+        *sorted(page.stem for page in (ROOT / "docs").glob("performance-*.md")),
         "reliability",
         "gpu",
         "xetile",

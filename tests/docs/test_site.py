@@ -66,6 +66,12 @@ def gather(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("gather")
 
 
+def test_each_page_of_docs_is_in_a_list_of_the_site(gather: Any) -> None:
+    listed = {page for pages in gather.PAGES.values() for page in pages}
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")}
+    assert pages - set(gather.FROM.values()) <= {f"docs/{page}.md" for page in listed}
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_docs_runs_the_snippets_before_it_makes_the_site() -> None:
     command = ["make", "--dry-run", "--assume-old=.venv/.test", "docs"]
