@@ -118,6 +118,32 @@ def test_products_of_any_extent_are_turned(shape: tuple[int, int], dtype: Any) -
 
 
 @xetile.kernel
+def product_of_columns(A, B, Y, M: constexpr, N: constexpr, K: constexpr):
+    i = xetile.program_id(0) * N
+    a = xetile.load_tile(xetile.init_tile(A, [0, 0], (M, K)))
+    b = xetile.load_tile(xetile.init_tile(B, [0, i], (K, N)))
+    acc = xetile.tile_mma(a, b, xetile.zeros((M, N)))
+    xetile.store_tile(acc.to(Y.dtype), xetile.init_tile(Y.T, [0, i], (M, N)))
+
+
+@pytest.mark.parametrize("shape", [(28, 16), (10, 16), (7, 5), (33, 40), (5, 70)])
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_products_are_stored_to_columns(shape: tuple[int, int], dtype: Any) -> None:
+    """Y ends within the last tile; sums are rows in memory, and Y has them as columns.
+
+    Each element was gathered.
+    """
+    (m, n), k, rng = shape, 12, np.random.default_rng(0)
+    a, b = small_integers(rng, m, k), small_integers(rng, k, 2 * n)
+    y, how = np.ones((2 * n - 1, m - 2), dtype), {"M": m, "N": n, "K": k}
+    *_, found = launch(product_of_columns, 2, a, b, y, **how)
+    same(found, (a @ b).T.astype(dtype)[:-1, :-2])
+    args = a, b, y
+    text = product_of_columns.ir("loops", *args, **how, target="avx2", backend="cpu")
+    assert "vector.shuffle" in text
+
+
+@xetile.kernel
 def reshaped(X, Y, R: constexpr, C: constexpr):
     v = xetile.load_tile(xetile.init_tile(X.T, [0, 0], (R, C)))
     place = xetile.init_tile(Y, [0, 0], (1, R * C))

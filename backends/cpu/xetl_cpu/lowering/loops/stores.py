@@ -130,9 +130,9 @@ def _store_rows(
 ) -> None:
     """Write the loops of stores; they follow the memory."""
     down = goes_down(state, stores[0][0].value, stores[0][1])
-    blocks = None if down else _blocks_of(state, *stores[0])
     start = Builder.before(place)
     targets = [(op, tile.transposed() if down else tile) for op, tile in stores]
+    blocks = _blocks_of(state, *targets[0], down)
     places = [_ends(start, target) for _, target in targets]
     found = [_Row(*one, *there[1]) for one, there in zip(targets, places)]
     (row_from, row_to), shape = places[0][0], found[0].to.shape
@@ -152,7 +152,7 @@ def _store_rows(
     if blocks is not None:
         whole = start.index(start.maximum(row_to, 0))
         row_from = whole_steps(start, whole, state.lanes)
-        _store_blocks(state, found, place, (row_from, inner))
+        _store_blocks(state, found, place, (row_from, inner), down)
     elif not down:
         lies = common_alignment(state, start, _stored(found), in_blocks=False)
     if blocks is None and isinstance(place.parent_op(), scf.ForOp):
@@ -179,7 +179,11 @@ def _stored(found: Sequence[_Row]) -> list[tuple[StoreTileOp, TileAt]]:
 
 
 def _store_blocks(
-    state: State, found: Sequence[_Row], place: Operation, extents: tuple[Index, Index]
+    state: State,
+    found: Sequence[_Row],
+    place: Operation,
+    extents: tuple[Index, Index],
+    down: bool,
 ) -> None:
     """Store blocks of rows that are transposed in registers."""
     start, lanes = Builder.before(place), state.lanes
@@ -193,7 +197,7 @@ def _store_blocks(
         places = block_at(ev)
         if ev.whole:
             prefetch_lines(ev.nest, [each.to for each in found], places, later)
-        return _write_at(ev, found, places, down=False)
+        return _write_at(ev, found, places, down)
 
     nest = Chunks(state, place, extents, block, extents[1], rows_at_once=lanes).emit()
     if lies is not None and nest.before is not None:
@@ -217,11 +221,14 @@ def _write_at(
     return []
 
 
-def _blocks_of(state: State, op: StoreTileOp, tile: TileAt) -> State | None:
-    """Return the state for rows stored together as transposed blocks, or None."""
+def _blocks_of(state: State, op: StoreTileOp, tile: TileAt, down: bool) -> State | None:
+    """Return the state for rows stored together as transposed blocks, or None.
+
+    ``down``: they are columns of the value.
+    """
     if not (tile.non_negative and tile.matrix.is_contiguous()):
         return None
-    return _for_blocks(state, op.value, min(tile.shape))
+    return _for_blocks(state, op.value, min(tile.shape), down)
 
 
 def _is_updated(found: Sequence[_Row]) -> bool:
@@ -303,16 +310,18 @@ def _store_one(state: State, op: StoreTileOp, tile: TileAt) -> None:
     inside.add(memref.StoreOp(value, tile.matrix.memref, indices))
 
 
-def _for_blocks(state: State, value: SSAValue, smallest: int) -> State | None:
+def _for_blocks(
+    state: State, value: SSAValue, smallest: int, down: bool = False
+) -> State | None:
     """Return a state with vectors as long as blocks that are transposed in registers.
 
     Return None if the value is not transposed. ``smallest``: its rows or columns, which
-    the blocks do not exceed.
+    the blocks do not exceed. ``down``: its columns are stored as rows.
     """
     most = max(state.lanes, PART // byte_width(element_of(value)))
     lanes = min(most, 1 << smallest.bit_length() - 1)
     narrow = replace(state, lanes=lanes)
-    is_transposed = lanes >= _LEAST_BLOCK and reads_across(narrow, value)
+    is_transposed = lanes >= _LEAST_BLOCK and reads_across(narrow, value, down)
     return narrow if is_transposed else None
 
 

@@ -79,9 +79,12 @@ def goes_down(state: State, value: SSAValue, tile: TileAt) -> bool:
     return has_functions(state, value)
 
 
-def reads_across(state: State, value: SSAValue) -> bool:
-    """Whether a row of the value is computed from elements of a column in memory."""
-    waiting = Worklist([(value, False)])
+def reads_across(state: State, value: SSAValue, flipped: bool = False) -> bool:
+    """Whether a row of the value is computed from elements of a column in memory.
+
+    ``flipped``: whether a column is, from elements of a row.
+    """
+    waiting = Worklist([(value, flipped)])
     for each, flipped in waiting:
         op, buffer = each.owner, state.buffers.get(each)
         if not isinstance(op, Operation):
