@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from xetl.backend import find_backend
 from xetl.language.dtypes import DType, bf16, f16, f32, i8
 from xetl.ops import matmul
 from xetl.ops.products.device_tiles import (
@@ -22,6 +23,7 @@ from xetl.ops.products.device_tiles import (
 )
 from xetl.ops.products.host_tiles import choose_tiles
 from xetl.ops.products.plans import make_plan
+from xetl.runtime.executables import choose_target
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
@@ -207,6 +209,45 @@ def test_few_columns_of_a_table_that_is_turned_become_rows() -> None:
     x, y = (rng.integers(-3, 4, (500, n)).astype("f4") for n in (200, 20))
     assert make_plan(x.T, y, None, None, None, False, is_packed=False).method.swaps
     assert np.array_equal(matmul(x.T, y), x.T.astype(np.float64) @ y)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", bf16.numpy])
+@pytest.mark.parametrize(
+    ("m", "k", "n", "swaps"),
+    [
+        (16, 128, 320, True),
+        (64, 128, 320, True),
+        (4, 128, 320, False),  # streamed
+        (64, 32, 320, False),  # storing columns takes longer than packing
+        (320, 512, 512, False),  # all of a does not stay in a cache
+        (64, 128, 48, False),  # a is larger
+    ],
+)
+def test_a_large_weight_is_read_in_place(
+    dtype: object, m: int, k: int, n: int, swaps: bool
+) -> None:
+    """Of layers: `linear` packs its few rows, not the weight."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (n, k)))
+    cpu = find_backend("cpu")
+    multiplied = cpu.products(choose_target(cpu), "bf16")[0]
+    is_there = dtype != bf16.numpy or multiplied == "bf16"
+    plan = make_plan(x, w.T, None, None, None, False, is_packed=False)
+    assert plan.method.swaps == (swaps and is_there)
+    assert not make_plan(x, w.T, None, None, None, False, is_packed=True).method.swaps
+    bias = rng.integers(-3, 4, n).astype("f4")
+    expected = x.astype(np.float64) @ w.T.astype(np.float64) + bias
+    found = matmul(x, w.T, bias=bias, activation="relu")
+    assert np.array_equal(found, np.maximum(expected, 0).astype(dtype))
+
+
+def test_of_two_transposes_the_product_is_transposed() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (
+        rng.integers(-3, 4, shape).astype("f4") for shape in ((128, 320), (64, 128))
+    )
+    assert make_plan(a.T, b.T, None, None, None, False, is_packed=False).method.swaps
+    assert np.array_equal(matmul(a.T, b.T), a.T.astype(np.float64) @ b.T)
 
 
 @pytest.mark.parametrize("m", [40, 64, 80, 96])

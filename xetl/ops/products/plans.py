@@ -28,14 +28,8 @@ from xetl.ops.calling.declarations import check_bias, check_out, dtypes_of, resu
 from xetl.ops.calling.operands import Numbers, Shape, as_numpy, dtype_of, new_result
 from xetl.ops.calling.repeated import Recorder
 from xetl.ops.products import device_tiles
-from xetl.ops.products.host_tiles import (
-    ENOUGH,
-    LOW,
-    STREAMED,
-    Tiles,
-    choose_tiles,
-    smallest,
-)
+from xetl.ops.products.host_tiles import ENOUGH, STREAMED, Tiles, choose_tiles, smallest
+from xetl.ops.products.orientation import is_transposed
 from xetl.ops.products.product import (
     ACTIVATIONS,
     part_of_product,
@@ -49,12 +43,6 @@ from xetl.runtime.arrays import locate
 from xetl.runtime.overlap import overlaps_itself
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import is_on_device
-
-_SHORT = 32
-"""With fewer steps of k, writing the result in the order of memory matters most.
-
-[measured] Zen 4, f32 and bf16: 10,000 rows of 16 gain from it, of 32 do not.
-"""
 
 _SMALL, _LANES = 32, 64
 """The most elements of matrices that are gathered, and the matrices of a program."""
@@ -257,13 +245,7 @@ def choose_method(
 
     * If the whole batch has one b, it is one product with all rows.
     * Many small matrices have a program for many of them (`_by_lanes`).
-    * With more than 4 rows and at most 4 columns (32 if a's columns are contiguous and
-      rows are four times as many), it is the transposed product, in
-      which b (our a) is streamed in the order of memory. The same holds if a's columns
-      are contiguous and b is one column (``X.T @ y``, f64, 100,000 steps: 150 us, not
-      1000). If a's rows are contiguous, several columns stay as they are with a short
-      k, and if they are no rows in memory, for which all of a would be packed (bf16,
-      1500 x 4000 by 2 on AMX: 1,150 us, not 550).
+    * It may be the transposed product; see `orientation`.
     * The kernel gets a single column as a row: only then does it know that the elements
       are contiguous.
     * With ``may_split``, several programs share a long k: on a GPU if that is faster,
@@ -278,7 +260,7 @@ def choose_method(
     lanes = _by_lanes((a, b, out), views, (*ones, function, sums))
     if lanes is not None:
         return Method(False, False, lanes)
-    swaps = _swaps(m, n, views[0](a), views[1](b)) or _is_seen_from_side(a, b, views)
+    swaps = is_transposed(m, n, views[0](a), views[1](b), is_packed)
     if swaps:
         views = chained(views, (transposed, transposed, transposed))
         m, n = n, m
@@ -368,25 +350,6 @@ def _in_parts(
     grid = cdiv(work.m, rows), cdiv(work.n, columns), work.matrices
     constants = (*finish, rows, columns)
     return first, Launch(sum_of_parts, (None, out, None), (), grid, constants)
-
-
-def _swaps(m: int, n: int, left: Numbers, right: Numbers) -> bool:
-    """Return whether a product has so few columns that they become rows."""
-    along_k, along_n = (x.strides[-1] <= x.strides[-2] for x in (left, right))
-    stays = along_k and (along_n or left.shape[-1] < _SHORT)
-    if n > STREAMED:
-        # 777 x 150 x 16 takes 60 us, not 84, but 100 x 100 x 30 15, not 12.
-        return n <= LOW and 4 * n <= m and not along_k
-    return m > STREAMED and (n == 1 or not stays)
-
-
-def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:
-    """Return whether b is one column, and a's columns are contiguous, not its rows."""
-    left, right = views[0](a), views[1](b)
-    rows, steps = left.shape[-2:]
-    beside, below = left.strides[-1], left.strides[-2]
-    is_turned = below == left.itemsize and beside >= rows * left.itemsize
-    return right.shape[-1] == 1 and rows > 1 and steps > 1 and is_turned
 
 
 def _batched(
