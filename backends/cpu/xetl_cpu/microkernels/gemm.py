@@ -26,7 +26,6 @@ from functools import partial
 from xetl.imports import late
 from xetl.records import record
 from xetl_cpu.llvm import (
-    I8,
     I32,
     I64,
     Builder,
@@ -41,7 +40,6 @@ from xetl_cpu.llvm import (
     vector,
 )
 from xetl_cpu.microkernels import epilogue
-from xetl_cpu.microkernels.arithmetic import SHIFT
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.prefetch import (
     Ahead,
@@ -50,6 +48,7 @@ from xetl_cpu.microkernels.prefetch import (
     or_next_pieces,
     prefetch_row,
 )
+from xetl_cpu.microkernels.surplus import Surplus
 from xetl_cpu.targets import Target
 
 __all__ = ["emit_block_gemm"]
@@ -139,7 +138,7 @@ def _emit_loops(
     element = ir.IntType(8 * blocking.compute_bytes)
     total = blocking.arithmetic.accumulator_type
     last_row, shifts = builder.sub(rows, 1), blocking.arithmetic.shifts_b
-    room = _Surplus.room(builder, blocking) if shifts else None
+    room = Surplus.room(builder, blocking) if shifts else None
     with _loop(builder, rows, step=blocking.mc, name="block") as block:
         end = builder.minimum(builder.add(block.index, blocking.mc), rows)
         for strip, panel in _strips(
@@ -171,8 +170,8 @@ def _emit_loops(
             below = (builder.sub(end, strip), last) if last else None
             sums = _sums(tile, k, left, below)
             if room is not None:
-                at = builder.sub(strip, block.index)
-                surplus = _Surplus(tile, builder.offset(room, I32, at))
+                at = builder.offset(room, I32, builder.sub(strip, block.index))
+                surplus = Surplus(builder, blocking, a_rows, at)
                 with builder.if_then(builder.icmp_signed("==", panel, 0)):
                     surplus.compute(k)
                 sums = surplus.subtracted_from(sums)
@@ -453,48 +452,3 @@ class RegisterTile:
             bits = builder.shl(bits, 8 * size * part)
             word = builder.or_(word, builder.select(exists, bits, 0))
         return word
-
-
-@record()
-class _Surplus:
-    """The surplus of a strip if B is shifted: products of A with shifted zeros.
-
-    The first panel leaves it for all, a number for each row, in memory at ``place``. It
-    computes it last: then its rows are in caches.
-    """
-
-    tile: RegisterTile
-    place: Value
-
-    @staticmethod
-    def room(builder: Builder, blocking: Blocking) -> Value:
-        """Return memory for a block's rows; a vector may end behind the last one."""
-        return builder.stack_array(I32, blocking.mc + 2 * blocking.lanes)
-
-    def compute(self, k: Value) -> None:
-        """Store the sums of these products, of a vector of each row at a time."""
-        builder, blocking = self.tile.builder, self.tile.blocking
-        many = vector(I32, blocking.lanes)
-        size, zeros = blocking.lanes * blocking.k_pack, const(many, SHIFT)
-        sums = [const(many, 0) for _ in self.tile.a_rows]
-        with _loop(builder, k, step=size, carried=sums, name="surplus") as step:
-            mask = builder.lane_mask(builder.sub(k, step.index), size)
-            for row, total in zip(self.tile.a_rows, step.values, strict=True):
-                at = builder.offset(row, I8, step.index)
-                words = builder.masked_load(at, vector(I8, size), mask)
-                words = builder.bitcast(words, many)
-                total = blocking.arithmetic.multiply_add(builder, words, zeros, total)
-                step.next.append(total)
-        totals = blocking.arithmetic.totals(builder, step.results)
-        for number, total in enumerate(totals):
-            builder.store(total, builder.offset(self.place, many, number), 4)
-
-    def subtracted_from(self, sums: list[Value]) -> list[Value]:
-        """Return the sums of the strip without it."""
-        builder, blocking = self.tile.builder, self.tile.blocking
-        found: list[Value] = []
-        for number, total in enumerate(sums):
-            at = builder.offset(self.place, I32, number // blocking.vectors)
-            one = builder.load(at, typ=I32, align=4)
-            found.append(builder.sub(total, builder.splat(one, blocking.lanes)))
-        return found
