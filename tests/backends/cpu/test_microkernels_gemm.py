@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from math import ceil
 
 import ml_dtypes
 import numpy as np
@@ -320,6 +321,35 @@ def test_what_is_asked_for_is_needed_next(monkeypatch, unroll, goes_on):
     assert rows == {mc + row for row in strips} | last
     assert not of_a[:mc, :k].any()
     assert of_a[:mc].any() == goes_on
+
+
+@pytest.mark.parametrize(
+    ("k", "panels", "is_asked"), [(15, 2, 1), (16, 2, 0), (0, 2, 1)]
+)
+def test_a_result_in_the_order_of_memory_is_left_to_hardware(
+    monkeypatch, k, panels, is_asked
+):
+    """Unless steps are few, or panels leave L2: then strips of a panel follow."""
+    target = need("avx512")
+    blocking = choose_blocking(target, "f32", 256, 256)
+    nr, mr = blocking.nr, blocking.mr
+    k = k or ceil(target.machine.l2.size // 8 / (panels * nr * 4)) + 1
+
+    def mark(builder, pointer):
+        builder.store(const(I8, 1), pointer)
+
+    monkeypatch.setattr(Builder, "prefetch_to_write", mark)
+    [gemm] = compile_functions(
+        target, [lambda module: emit_block_gemm(module, target, blocking, "f32")]
+    )
+    a, b = np.zeros((2 * mr, k), np.float32), np.zeros((panels, k, nr), np.float32)
+    c = np.zeros((blocking.rows_padded, blocking.ldc), np.float32)
+    out = np.zeros((2 * mr, panels * nr, 4), np.uint8)
+    no_columns = 0  # are stored: the marks stay
+    run = a, k, 2 * mr, k, b, k * nr, panels, c, False, *NOTHING
+    gemm(*run, out, panels * nr, no_columns)
+    lines = out.reshape(2 * mr, -1, 64).any(2)
+    assert lines.all() if is_asked else not lines.any()
 
 
 @pytest.mark.parametrize("unroll", [1, 4])

@@ -55,6 +55,13 @@ __all__ = ["emit_block_gemm"]
 
 _emit_amx_block_gemm = late("xetl_cpu.microkernels.amx", "emit_amx_block_gemm")
 
+_FOLLOWED = 16
+"""Steps of k from which on hardware prefetches a result that is written in order.
+
+[measured] Emerald Rapids, f32, GFLOP/s, by instructions and by hardware: 4000 x 8 x
+1000 65, 49; 4000 x 16 x 2048 93, 102; 4096 x 32 x 512 132, 148.
+"""
+
 _loop = partial(Builder.counted_loop, is_hidden=True)
 
 
@@ -139,10 +146,11 @@ def _emit_loops(
     total = blocking.arithmetic.accumulator_type
     last_row, shifts = builder.sub(rows, 1), blocking.arithmetic.shifts_b
     room = Surplus.room(builder, blocking) if shifts else None
+    by_rows, is_asked = _order(builder, target, blocking, k, panels)
     with _loop(builder, rows, step=blocking.mc, name="block") as block:
         end = builder.minimum(builder.add(block.index, blocking.mc), rows)
         for strip, panel in _strips(
-            builder, target, blocking, (block.index, end), k, panels
+            builder, blocking.mr, (block.index, end), panels, by_rows
         ):
             b_panel = builder.offset(b, element, builder.mul(panel, panel_stride))
             column = builder.mul(panel, blocking.nr)
@@ -166,9 +174,8 @@ def _emit_loops(
             to = None
             if out is not None:
                 to = epilogue.Output(out, strip_rows, column, *output)
-                to.prefetch(builder, blocking)
-            below = (builder.sub(end, strip), last) if last else None
-            sums = _sums(tile, k, left, below)
+                to.prefetch(builder, blocking, is_asked)
+            sums = _sums(tile, k, left, (builder.sub(end, strip), last))
             if room is not None:
                 at = builder.offset(room, I32, builder.sub(strip, block.index))
                 surplus = Surplus(builder, blocking, a_rows, at)
@@ -182,33 +189,44 @@ def _emit_loops(
                 epilogue.finish(builder, blocking, sums, c_strip, to)
 
 
+def _order(
+    builder: Builder, target: Target, blocking: Blocking, k: Value, panels: Value
+) -> tuple[Value, Value]:
+    """Return whether panels of a strip follow each other, and whether to prefetch C.
+
+    Otherwise strips of a panel follow each other. Panel after panel the result is
+    written in the order of memory, but they have to stay in an eighth of L2, from which
+    B streams anyway, or in L1 (f32, GFLOP/s, on Emerald Rapids strip after strip, in
+    this order, and MKL's: 256 x 64 x 25,088 95, 131 and 91; 2048 x 48 x 2048 102, 134,
+    99; 3072 x 128 x 3072 141, 152, 137).
+    """
+    size = builder.mul(builder.mul(k, panels), blocking.nr * blocking.compute_bytes)
+    machine = target.machine
+    most = max(machine.l2.size // 8, machine.l1.size * 2 // 3)
+    by_rows, by_panels = (builder.icmp_signed(op, size, most) for op in ("<=", ">"))
+    is_quick = builder.icmp_signed("<", k, _FOLLOWED)
+    return by_rows, builder.or_(by_panels, is_quick)
+
+
 def _strips(
     builder: Builder,
-    target: Target,
-    blocking: Blocking,
+    mr: int,
     rows: tuple[Value, Value],
-    k: Value,
     panels: Value,
+    by_rows: Value,
 ) -> Generator[tuple[Value, Value]]:
-    """Loop over the strips of a block: yield the first row and the panel of each.
-
-    All strips of a panel follow each other, so that it stays in L1. If all panels stay
-    there, all panels of a strip do, because then the result is written in the order of
-    memory (4000 x 16 x 2048 in f32 on Sapphire Rapids, busy: 7.4 ms, then 4.1).
-    """
-    (start, end), mr = rows, blocking.mr
+    """Loop over the strips of a block: yield the first row and the panel of each."""
+    start, end = rows
     strips = builder.udiv(builder.add(builder.sub(end, start), mr - 1), mr)
-    size = builder.mul(builder.mul(k, panels), blocking.nr * blocking.compute_bytes)
-    is_short = builder.icmp_signed("<=", size, target.machine.l1.size * 2 // 3)
     outer, inner = (
-        builder.select(is_short, *both) for both in ((strips, panels), (panels, strips))
+        builder.select(by_rows, *both) for both in ((strips, panels), (panels, strips))
     )
     with (
         _loop(builder, outer, name="outer") as one,
         _loop(builder, inner, name="strip") as other,
     ):
-        strip = builder.select(is_short, one.index, other.index)
-        panel = builder.select(is_short, other.index, one.index)
+        strip = builder.select(by_rows, one.index, other.index)
+        panel = builder.select(by_rows, other.index, one.index)
         yield builder.add(start, builder.mul(strip, mr)), panel
 
 
@@ -228,7 +246,7 @@ def _sums(
     tile: RegisterTile,
     k: Value,
     cols: Value | None,
-    rows: tuple[Value, int] | None,
+    rows: tuple[Value, int],
 ) -> list[Value]:
     """Return the sums of a strip; only of half of the vectors or few rows, if it ends.
 
@@ -242,8 +260,8 @@ def _sums(
     if cols is not None and half:
         is_narrow = builder.icmp_signed("<=", cols, half * blocking.lanes)
         ways.append(("narrow", is_narrow, replace(few, vectors=half)))
-    if rows is not None:
-        below, last = rows
+    below, last = rows
+    if last:
         is_low = builder.icmp_signed("<=", below, last)
         ways.append(("low", is_low, replace(few, a_rows=tile.a_rows[:last])))
     return _first_of(ways, tile, k)
