@@ -188,6 +188,16 @@ def test_loads_and_stores_of_a_product(amx):
     assert found["tilezero"] == found["tilestored"] == 16 * 16 * 1024 // 512
 
 
+@pytest.mark.parametrize(("k", "pieces"), [(512, 1), (640, 1), (672, 2), (1312, 3)])
+def test_pieces_of_k_are_as_long(amx, k, pieces):
+    """None is short: C leaves the tiles behind each. 5/4 of 512 still stay in L1."""
+    rng = np.random.default_rng(0)
+    a, b = (bytes_or_small(rng, BF16, *shape) for shape in ((256, k), (k, 256)))
+    out = run(amx, a, prepack(b), np.float32)
+    assert np.array_equal(out, a.astype("f4") @ b.astype("f4"))
+    assert amx.total()["tilestored"] == 16 * 16 * pieces
+
+
 @pytest.mark.parametrize(
     ("k", "cols", "pieces"),
     [
