@@ -87,7 +87,7 @@ def _finish(call: Call) -> None:
         wait()
 
 
-class Comparison(Sequence[float]):
+class Comparison(list[float]):
     """The times of several functions, in milliseconds and in the order of functions.
 
     Attributes:
@@ -96,24 +96,14 @@ class Comparison(Sequence[float]):
 
     def __init__(self, samples: Mapping[str, list[float]], mode: str) -> None:
         """Take the measured milliseconds by function, and a key of `_MODES`."""
+        super().__init__(_MODES[mode](each) for each in samples.values())
         self.names = list(samples)
-        self._times = [_MODES[mode](each) for each in samples.values()]
         self.noise = [_spread(each) for each in samples.values()]
-
-    @overload
-    def __getitem__(self, index: int) -> float: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[float]: ...
-    def __getitem__(self, index: int | slice) -> float | Sequence[float]:
-        return self._times[index]
-
-    def __len__(self) -> int:
-        return len(self._times)
 
     @property
     def fastest(self) -> str:
         """The name of the function with the least time."""
-        return self.names[self._times.index(min(self._times))]
+        return self.names[self.index(min(self))]
 
     @property
     def undecided(self) -> list[str]:
@@ -121,17 +111,15 @@ class Comparison(Sequence[float]):
         first = self.names.index(self.fastest)
         return [
             name
-            for name, ms, noise in zip(self.names, self._times, self.noise)
-            if name != self.fastest
-            and ms - self._times[first] <= noise + self.noise[first]
+            for name, ms, noise in zip(self.names, self, self.noise)
+            if name != self.fastest and ms - self[first] <= noise + self.noise[first]
         ]
 
     def __str__(self) -> str:
         width = max(map(len, self.names))
         lines = [
-            f"{name:{width}}  {ms:10.4g} ms  +- {noise:.2g}"
-            f"  {ms / min(self._times):6.2f}x"
-            for name, ms, noise in zip(self.names, self._times, self.noise)
+            f"{name:{width}}  {ms:10.4g} ms  +- {noise:.2g}  {ms / min(self):6.2f}x"
+            for name, ms, noise in zip(self.names, self, self.noise)
         ]
         lines += [
             f"noise exceeds the difference between {self.fastest} and {name}"
