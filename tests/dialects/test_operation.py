@@ -37,7 +37,7 @@ from xetl.dialects.base import MixedList
 from xetl.dialects.operation import FORMATS, XetlOp, operations_of, row
 from xetl.dialects.parser import DIALECTS, make_context, parse_module
 from xetl.dialects.type_rules import like, like_all
-from xetl.dialects.upstream import arith
+from xetl.dialects.upstream import arith, scf
 
 
 class PairOp(XetlOp, name="test.pair"):
@@ -94,6 +94,26 @@ def test_all_formats_compile() -> None:
     assert len(by_format) > 100
     for op in by_format:
         format_of(op)
+
+
+def test_what_was_verified_once_hides_nothing_else() -> None:
+    x, y = Block(arg_types=[f32, i32]).args
+    for _ in range(2):
+        PairOp(x, x, i32, flag=i1).verify()
+        wrong = PairOp(x, x, i32)
+        wrong.properties["other_flag"] = i1
+        with pytest.raises(VerifyException, match="'other_flag' is not defined"):
+            wrong.verify()
+        wrong = PairOp(x, i32, flag=i1)
+        wrong.operands = [x, y]
+        with pytest.raises(VerifyException, match="has type"):
+            wrong.verify()
+        first, second = scf.YieldOp(x), scf.YieldOp(x)
+        block = Block([first, second])
+        Region(block)
+        second.verify()
+        with pytest.raises(VerifyException, match="last"):
+            first.verify()
 
 
 class MovedOp(XetlOp, name="test.moved"):

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
-from .base import Dense, Vector, element_type, is_dense, is_integer_attr, is_vector
+from .base import (
+    Dense,
+    Vector,
+    element_type,
+    integer_attr,
+    is_dense,
+    is_integer_attr,
+    is_vector,
+)
 
 if TYPE_CHECKING:
     from xdsl.printer import Printer
@@ -57,7 +65,7 @@ def make_splat(value: int | float, type_: Attribute) -> Attribute:
         number = wrap(int(value), getattr(element, "bitwidth", 64))
     if is_vector(type_):
         return builtin.DenseIntOrFPElementsAttr.from_list(cast("Any", type_), [number])
-    make: Any = builtin.FloatAttr if isinstance(number, float) else builtin.IntegerAttr
+    make: Any = builtin.FloatAttr if isinstance(number, float) else integer_attr
     return make(number, element)
 
 

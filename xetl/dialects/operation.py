@@ -211,16 +211,35 @@ def _order_operands(definition: irdl.OpDef, cls: type[XetlOp]) -> None:
     )
 
 
+_MOST_KNOWN = 1024
+
+
 def _verify_more(definition: irdl.OpDef, lists: Sequence[MixedList]) -> None:
-    """Let a definition also verify mixed lists and inferred types."""
+    """Let a definition also verify mixed lists and inferred types.
+
+    What operations without regions have of types and properties is verified once.
+    """
+    # By the identities of attributes, which the table keeps alive.
+    known: dict[tuple[str | int, ...], tuple[Attribute, ...]] = {}
+    is_flat = not (definition.regions or definition.attributes)
 
     def verify(op: irdl.IRDLOperation) -> None:
+        operands, properties = op.operands, op.properties
+        types = [each.type for each in (*operands, *op.results)]
+        facts = (*types, *properties.values())
+        key = (len(operands), *properties, *map(id, facts))
+        if key in known:
+            for trait in definition.traits:
+                trait.verify(op)
+            return
         irdl.OpDef.verify(definition, op)
         for each in lists:
             each.check(op)
         problem = type_problem(op)
         if problem is not None:
             raise VerifyException(problem)
+        if is_flat and len(known) < _MOST_KNOWN:
+            known[key] = facts
 
     setattr(definition, "verify", verify)  # noqa: B010 (a method)
 

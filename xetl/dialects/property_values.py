@@ -29,7 +29,7 @@ from xdsl.irdl import (
     VerificationContext,
 )
 
-from .base import dense_i64
+from .base import dense_i64, integer_attr
 
 Maker: TypeAlias = Callable[[Any], "Attribute | None"]
 
@@ -87,7 +87,7 @@ def _maker_of(op_type: type[IRDLOperation], definition: PropertyDef) -> Maker:
 
     def number(value: int | str) -> Attribute:
         given = words.index(value) if isinstance(value, str) else value
-        return IntegerAttr(int(given), cast(IntegerType, type_))
+        return integer_attr(int(given), cast(IntegerType, type_))
 
     return number
 

@@ -5,11 +5,10 @@ Integers wrap.  Floats are computed in f32 or wider and rounded once.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
+from xdsl.dialects.builtin import IndexType, i1
 from xdsl.ir import Attribute, Dialect, TypedAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 from xdsl.traits import ConstantLike, Pure
@@ -17,6 +16,7 @@ from xdsl.traits import ConstantLike, Pure
 from ..base import (
     check,
     element_type,
+    integer_attr,
     is_dense,
     parse_attributes,
     print_attributes,
@@ -214,12 +214,7 @@ CMPF_PREDICATES = (
     *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
     *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
 )
-
-
-@lru_cache(maxsize=1024)
-def _index_attribute(value: int) -> IntegerAttr[IndexType]:
-    """Return a cached attribute: a kernel has hundreds, and making one takes 15 us."""
-    return IntegerAttr(value, IndexType())
+_INDEX = IndexType()
 
 
 class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()]):
@@ -238,7 +233,7 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
     @classmethod
     def index(cls, value: int, **common: Unpack[Common]) -> ConstantOp:
         """Return an `index` constant."""
-        number = _index_attribute(value)
+        number = integer_attr(value, _INDEX)
         return cls(number, number.type, **common)
 
     @classmethod

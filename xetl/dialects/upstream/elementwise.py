@@ -18,7 +18,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ..base import Value, check, element_type, shape_of, with_element
+from ..base import Value, check, element_type, integer_attr, shape_of, with_element
 from ..operation import Common, XetlOp
 from ..traits import Elementwise
 from ..type_rules import like
@@ -274,7 +274,7 @@ class CompareOp(ElementwiseOp):
     def __init__(
         self, predicate: str, lhs: Value, rhs: Value, **common: Unpack[Common]
     ) -> None:
-        number = IntegerAttr(self.WORDS.index(predicate), i64)
+        number = integer_attr(self.WORDS.index(predicate), i64)
         super().__init__(lhs, rhs, predicate=number, **common)
 
     @property

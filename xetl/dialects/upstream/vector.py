@@ -155,7 +155,7 @@ def _check_position(
     check(fits, "position {} does not lie in {}", list(position), source)
     expected = _part_type(source, len(position))
     # MLIR also allows a vector of one element in place of a scalar.
-    one = VectorType(source.element_type, [1])
+    one = reshaped(source, [1])
     text = "at {} indices of {} is {}, found {}"
     check(part in (expected, one), text, len(position), source, expected, part)
 

@@ -47,7 +47,14 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.devices import CODES
-from xetl.dialects.base import Value, check, constant_index, element_type, shape_of
+from xetl.dialects.base import (
+    Value,
+    check,
+    constant_index,
+    element_type,
+    row_type,
+    shape_of,
+)
 from xetl.dialects.operation import Common, Operand, XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
@@ -64,7 +71,7 @@ MODES = ("plain", "transform", "transpose")
 
 def lanes_type(element: Attribute, count: int) -> Attribute:
     """Return the type of ``count`` items of a lane: a vector, or a scalar for 1."""
-    return element if count == 1 else VectorType(element, [count])
+    return element if count == 1 else row_type(element, count)
 
 
 @dataclass(frozen=True, slots=True)
