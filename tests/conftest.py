@@ -104,8 +104,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--one-of-each",
         action="store_true",
-        help="run one case of each test, of the lit tests and a few others all; "
-        "of tests by hypothesis a quarter of their examples",
+        help="run one case of each test, of the lit tests and a few others all",
     )
     parser.addoption(
         "--minutes",
@@ -286,13 +285,19 @@ def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
     return is_first
 
 
-def take_few_examples(item: pytest.Item) -> None:
-    """A quarter of the examples of a test by hypothesis, three at least."""
-    if has_examples(item):
-        function = function_of(item)
+def take_few_examples(items: list[pytest.Item]) -> None:
+    """A quarter of the examples of tests by hypothesis, three at least."""
+    for function in {function_of(item) for item in items if has_examples(item)}:
         given = getattr(function, SETTINGS)
         few = max(3, given.max_examples // 4)
         setattr(function, SETTINGS, settings(given, max_examples=few))
+
+
+def mark_all_examples(items: list[pytest.Item]) -> None:
+    """Quick tests by hypothesis are slow ones as well, with all their examples."""
+    for item in items:
+        if has_examples(item) and not item.get_closest_marker("slow"):
+            item.add_marker(REPEATS)
 
 
 def pytest_collection_modifyitems(
@@ -302,14 +307,16 @@ def pytest_collection_modifyitems(
     mark_later(items, seeds_of)
     mark_later(items, quick_cells_of)
     mark_later(items, slow_cells_of)
+    asked = config.option.markexpr
+    if asked == "slow":
+        mark_all_examples(items)
     seen: set[str] = set()
     kept = [item for item in items if is_asked_for(item, seen)]
     left_out = set(items) - set(kept)
     config.hook.pytest_deselected(items=[each for each in items if each in left_out])
     items[:] = sorted(kept, key=pass_of)
-    if config.getoption("--one-of-each"):
-        for item in kept:
-            take_few_examples(item)
+    if asked == "not slow" or config.getoption("--one-of-each"):
+        take_few_examples(kept)
 
 
 def pytest_collection_finish() -> None:
