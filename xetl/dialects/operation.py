@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, TypeVar, 
 from xdsl import irdl
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl.operations import BeforeVariadicSingleAccessor, VarIRConstruct
 from xdsl.traits import Commutative, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -189,6 +190,7 @@ def _define_later(cls: type[XetlOp]) -> None:
                 _verify_more(definition, mixed_lists(cls))
                 before = getattr(cls, "verify_", None)
                 found = irdl.get_accessors_from_op_def(definition, before)
+                found = {name: _quick(each) for name, each in found.items()}
                 # Set last, so that the other members exist even after a Ctrl-C.
                 found["get_irdl_definition"] = found.pop("get_irdl_definition")
                 # All at once: xDSL fails on a class that has only some of these.
@@ -198,6 +200,29 @@ def _define_later(cls: type[XetlOp]) -> None:
         return cls.get_irdl_definition()
 
     setattr(cls, "get_irdl_definition", classmethod(define))  # noqa: B010 (a method)
+
+
+class _Operand(BeforeVariadicSingleAccessor):
+    """Reads an operand: some 100 times for each operation of a kernel."""
+
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return obj._operands[self.idx]  # xDSL's way takes 1 us
+
+
+class _Result(BeforeVariadicSingleAccessor):
+    """Reads a result."""
+
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        return obj.results[self.idx]
+
+
+def _quick(accessor: Any) -> Any:
+    """Return the same accessor of an operand or result, if there is a quicker one."""
+    if type(accessor) is not BeforeVariadicSingleAccessor:
+        return accessor
+    kinds = {VarIRConstruct.OPERAND: _Operand, VarIRConstruct.RESULT: _Result}
+    kind = kinds.get(accessor.construct, type(accessor))
+    return kind(accessor.construct, accessor.idx)
 
 
 def _order_operands(definition: irdl.OpDef, cls: type[XetlOp]) -> None:
