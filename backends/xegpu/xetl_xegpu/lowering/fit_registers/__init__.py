@@ -57,14 +57,21 @@ class Line:
 
     def __init__(self, graph: Graph, registers: Registers) -> None:
         self.numbers: list[int] = []
-        self._graph, self._held = graph, registers
+        self._graph, size = graph, registers.bytes_of
         self._placed = [False] * len(graph.ops)
         self._bits = 0
         self._readers = Counter(root for reads in graph.reads for root in reads)
+        self._sizes = {r: size(r) if r in graph.own else 0 for r in self._readers}
+        made = ({r for r in m if r in self._readers} for m in graph.makes)
+        self._made = [
+            sum(size(r) for r in each if r.owner is op)
+            for op, each in zip(graph.ops, made)
+        ]
+        self._behind: dict[int, list[int]] = {}
         # Values from outside are live in the whole block, which may be a loop body.
         given = [r for r in self._readers if r not in graph.own]
         given += [each for each in graph.block.args if each in self._readers]
-        self.live = self.most = sum(map(registers.bytes_of, given))
+        self.live = self.most = sum(map(size, given))
 
     @property
     def operations(self) -> list[Operation]:
@@ -83,8 +90,8 @@ class Line:
     def tried(self, number: int) -> tuple[int, int]:
         """Return the most live bytes, and those at the end, if this were placed."""
         missing = self._missing(number)
-        touched = {root for each in missing for root in self._graph.reads[each]}
-        readers = Counter({root: self._readers[root] for root in touched})
+        reads = (root for each in missing for root in self._graph.reads[each])
+        readers = {root: self._readers[root] for root in reads}
         live, most = self.live, 0
         for each in missing:
             live, at_once = self._step(each, live, readers)
@@ -97,25 +104,25 @@ class Line:
         return not before & ~self._bits
 
     def _step(
-        self, number: int, live: int, readers: Counter[SSAValue]
+        self, number: int, live: int, readers: dict[SSAValue, int]
     ) -> tuple[int, int]:
         """Return the live bytes after an operation, and the most while it runs."""
-        graph, size = self._graph, self._held.bytes_of
-        begins = {r for r in graph.makes[number] if r.owner is graph.ops[number]}
-        made = sum(map(size, begins & self._readers.keys()))
-        dying = 0
-        for root in graph.reads[number]:
+        made, dying = self._made[number], 0
+        for root in self._graph.reads[number]:
             readers[root] -= 1
-            if not readers[root] and root in graph.own:
-                dying += size(root)
+            if not readers[root]:
+                dying += self._sizes[root]
         # A result may take the registers of operands that are read for the last time.
         return live + made - dying, live + max(0, made - dying)
 
     def _missing(self, number: int) -> list[int]:
         """Return an operation and its unplaced needs, in a topological order."""
-        if self._placed[number]:
-            return []
-        return behind_needs(number, self._graph.needs, self._placed.__getitem__)
+        placed, behind = self._placed, self._behind.get(number)
+        if behind is None:
+            behind = behind_needs(number, self._graph.needs, placed.__getitem__)
+        # All that a placed operation needs is placed, so the others keep their order.
+        found = self._behind[number] = [each for each in behind if not placed[each]]
+        return found
 
 
 def line_of(graph: Graph, registers: Registers, numbers: Iterable[int]) -> Line:
