@@ -88,6 +88,10 @@ VERIFIED_LATER = (LOOPS, XETILE_MAPPED, XETILE_SG, BLOCKED, XEGPU)
 these stages they are in slow tests, and in one of so many quick ones:"""
 VERIFIED_OF_QUICK = 4
 
+ONE_EXAMPLE_OF = {False: 4, True: 10}
+"""Quick runs take one of so many examples of hypothesis' tests, by whether these build
+kernels; slow ones take all."""
+
 SETTINGS = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test: a profile cannot override them."""
 
@@ -286,10 +290,12 @@ def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
 
 
 def take_few_examples(items: list[pytest.Item]) -> None:
-    """A quarter of the examples of tests by hypothesis, three at least."""
-    for function in {function_of(item) for item in items if has_examples(item)}:
+    """One of so many examples of tests by hypothesis, three at least."""
+    found = {function_of(item): item for item in items if has_examples(item)}
+    for function, item in found.items():
         given = getattr(function, SETTINGS)
-        few = max(3, given.max_examples // 4)
+        compiles = compiler_of(item) != "none"
+        few = max(3, given.max_examples // ONE_EXAMPLE_OF[compiles])
         setattr(function, SETTINGS, settings(given, max_examples=few))
 
 

@@ -160,33 +160,36 @@ CHANNELS_LAST = [
 ]
 
 
+@pytest.mark.parametrize("weight_is_last", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("shape", "kernel", "options"), CHANNELS_LAST)
-def test_channels_last(shape: Any, kernel: Any, options: Any, dtype: Any) -> None:
+def test_channels_last(
+    shape: Any, kernel: Any, options: Any, dtype: Any, weight_is_last: bool
+) -> None:
     last = {"memory_format": torch.channels_last}
     x, w, b = (normal(*each).to(dtype) for each in (shape, kernel, kernel[:1]))
     x = x.contiguous(**last)
-    for weight in (w, w.contiguous(**last)):
-        ours, theirs = (
-            [each.clone().requires_grad_() for each in (x, weight, b)] for _ in "12"
-        )
-        found = ops.conv2d(*ours, **options)
-        wanted = torch.nn.functional.conv2d(*theirs, **options)
-        close(found, wanted, BOUNDS[dtype])
-        assert found.is_contiguous(**last)
-        grad = normal(*wanted.shape).to(dtype).contiguous(**last)
-        found.backward(grad)
-        wanted.backward(grad)
-        for one, two in zip(ours, theirs):
-            close(one.grad, two.grad, 8 * BOUNDS[dtype])
-        assert ours[0].grad.is_contiguous(**last)
-        for image in (x, x.contiguous()):
-            for kind in (dtype, torch.float64):
-                place = torch.empty_like(wanted, dtype=kind)
-                swapped = place.transpose(0, 1).contiguous().transpose(0, 1)
-                for out in (place.contiguous(), place.contiguous(**last), swapped):
-                    ops.conv2d(image, weight, b, **options, out=out)
-                    close(out.to(dtype), wanted, BOUNDS[dtype])
+    weight = w.contiguous(**last) if weight_is_last else w
+    ours, theirs = (
+        [each.clone().requires_grad_() for each in (x, weight, b)] for _ in "12"
+    )
+    found = ops.conv2d(*ours, **options)
+    wanted = torch.nn.functional.conv2d(*theirs, **options)
+    close(found, wanted, BOUNDS[dtype])
+    assert found.is_contiguous(**last)
+    grad = normal(*wanted.shape).to(dtype).contiguous(**last)
+    found.backward(grad)
+    wanted.backward(grad)
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad, 8 * BOUNDS[dtype])
+    assert ours[0].grad.is_contiguous(**last)
+    for image in (x, x.contiguous()):
+        for kind in (dtype, torch.float64):
+            place = torch.empty_like(wanted, dtype=kind)
+            swapped = place.transpose(0, 1).contiguous().transpose(0, 1)
+            for out in (place.contiguous(), place.contiguous(**last), swapped):
+                ops.conv2d(image, weight, b, **options, out=out)
+                close(out.to(dtype), wanted, BOUNDS[dtype])
 
 
 @slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -30,22 +31,22 @@ def numbers(rows: int, columns: int, dtype: Any) -> Any:
     return x.to(dtype)
 
 
+@pytest.mark.parametrize("columns", [(3, 16, 25), (1, 8, 24), (2, 9)], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_running_sums(dtype: Any, layout: str) -> None:
-    for columns in COLUMNS:
-        for rows in ROWS:
-            x = LAYOUTS[layout](numbers(rows, columns, dtype))
-            wanted = torch.cumsum(x, -1)
-            for _ in range(3):
-                assert torch.equal(ops.cumsum(x, -1), wanted)
-            back = cumsum_backward(x, -1, None)
-            assert torch.equal(back, wanted[..., -1:] - wanted + x)
-            out = torch.empty((*x.shape, 2), dtype=wanted.dtype)[..., 0]
-            assert torch.equal(ops.cumsum(x, -1, out=out), wanted)
-            if layout == "whole" and dtype == wanted.dtype:
-                assert torch.equal(ops.cumsum(x, -1, out=x), wanted)
-                assert torch.equal(x, wanted)
+def test_running_sums(dtype: Any, layout: str, columns: tuple[int, ...]) -> None:
+    for shape in product(ROWS, columns):
+        x = LAYOUTS[layout](numbers(*shape, dtype))
+        wanted = torch.cumsum(x, -1)
+        for _ in range(3):
+            assert torch.equal(ops.cumsum(x, -1), wanted)
+        back = cumsum_backward(x, -1, None)
+        assert torch.equal(back, wanted[..., -1:] - wanted + x)
+        out = torch.empty((*x.shape, 2), dtype=wanted.dtype)[..., 0]
+        assert torch.equal(ops.cumsum(x, -1, out=out), wanted)
+        if layout == "whole" and dtype == wanted.dtype:
+            assert torch.equal(ops.cumsum(x, -1, out=x), wanted)
+            assert torch.equal(x, wanted)
 
 
 def test_running_sums_of_one_row_keep_to_it() -> None:

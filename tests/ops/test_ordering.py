@@ -111,21 +111,30 @@ def test_a_number_is_its_own_largest_as_in_torch(k: int) -> None:
     assert torch.equal(places, torch.topk(x, k).indices)
 
 
+def _of_64_bits(dtype: type) -> np.ndarray[Any, Any]:
+    some = np.array([0, 1, 1 << 32, (1 << 32) + 1, 1 << 62, (1 << 62) + 4096], dtype)
+    return np.random.default_rng(2).choice(some, (3, 2, 521))
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
 def test_numbers_of_64_bits(dtype: type) -> None:
-    some = np.array([0, 1, 1 << 32, (1 << 32) + 1, 1 << 62, (1 << 62) + 4096], dtype)
-    x = np.random.default_rng(2).choice(some, (3, 2, 521))
+    x = _of_64_bits(dtype)
     values, places = ops.sort(x, 0)
     wanted = np.argsort(x, 0, kind="stable")
     assert np.array_equal(places, wanted)
     assert np.array_equal(values, np.take_along_axis(x, wanted, 0))
-    for largest in (True, False):
-        for k in (2, 20, 40, 300):
-            key = -x if dtype is np.float64 else ~x
-            wanted = np.argsort(key if largest else x, -1, kind="stable")[..., :k]
-            values, places = ops.topk(x, k, largest=largest)
-            assert np.array_equal(places, wanted)
-            assert np.array_equal(values, np.take_along_axis(x, wanted, -1))
+
+
+@pytest.mark.parametrize("k", [40, 300, 2, 20])
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
+def test_first_numbers_of_64_bits(dtype: type, largest: bool, k: int) -> None:
+    x = _of_64_bits(dtype)
+    key = -x if dtype is np.float64 else ~x
+    wanted = np.argsort(key if largest else x, -1, kind="stable")[..., :k]
+    values, places = ops.topk(x, k, largest=largest)
+    assert np.array_equal(places, wanted)
+    assert np.array_equal(values, np.take_along_axis(x, wanted, -1))
 
 
 LENGTHS = (8193, 16384, 16385, 32768, 40001)
