@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 T = TypeVar("T")
-IntegerTypeT = TypeVar("IntegerTypeT", bound=builtin.IntegerType | builtin.IndexType)
 Value: TypeAlias = SSAValue | Operation
 Values: TypeAlias = Sequence[SSAValue]
 Index: TypeAlias = int | SSAValue
@@ -81,7 +80,7 @@ def reshaped(type_: Attribute, shape: Sequence[int]) -> builtin.VectorType[Attri
 def with_element(type_: Attribute, element: Attribute) -> Attribute:
     """Return ``type_`` with another element type; a scalar is replaced as a whole."""
     if is_vector(type_):
-        return _like(element, type_.shape, type_.scalable_dims)
+        return _vector_of(element, type_.get_shape(), type_.scalable_dims)
     return element
 
 
@@ -93,24 +92,9 @@ def row_type(element: Attribute, lanes: int) -> builtin.VectorType[Attribute]:
 # Made once each: xDSL takes 50 us for a vector's type.
 @lru_cache(maxsize=4096)
 def _vector_of(
-    element: Attribute, shape: tuple[int, ...]
+    element: Attribute, shape: tuple[int, ...], *scalable: Any
 ) -> builtin.VectorType[Attribute]:
-    return builtin.VectorType(element, shape)
-
-
-@lru_cache(maxsize=4096)
-def _like(
-    element: Attribute,
-    shape: builtin.ArrayAttr[builtin.IntAttr],
-    scalable: builtin.ArrayAttr[builtin.BoolAttr],
-) -> builtin.VectorType[Attribute]:
-    return builtin.VectorType(element, shape, scalable)
-
-
-@lru_cache(maxsize=4096)
-def integer_attr(number: int, type_: IntegerTypeT) -> builtin.IntegerAttr[IntegerTypeT]:
-    """Return an integer; made once each: a kernel has hundreds, and one takes 15 us."""
-    return builtin.IntegerAttr(number, type_)
+    return builtin.VectorType(element, shape, *scalable)
 
 
 def vector_type(value: Value) -> builtin.VectorType[Attribute]:
@@ -168,7 +152,7 @@ def fill_gaps(numbers: Iterable[int], values: Iterable[T]) -> tuple[int | T, ...
 
 def int_array(values: Iterable[int]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
     """Return ``[1, 2]``: an array of integer attributes."""
-    return builtin.ArrayAttr([integer_attr(n, builtin.i64) for n in values])
+    return builtin.ArrayAttr([builtin.IntegerAttr(n, builtin.i64) for n in values])
 
 
 def ints_of(attribute: Attribute | None) -> tuple[int, ...]:

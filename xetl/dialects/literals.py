@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
-from .base import (
-    Dense,
-    Vector,
-    element_type,
-    integer_attr,
-    is_dense,
-    is_integer_attr,
-    is_vector,
-)
+from .base import Dense, Vector, element_type, is_dense, is_integer_attr, is_vector
 
 if TYPE_CHECKING:
     from xdsl.printer import Printer
@@ -54,6 +47,12 @@ def splat_value(attribute: Attribute) -> int | float | None:
         value = attribute.type.element_type.unpack(data, 1)[0]
         return abs(value) if attribute.type.element_type == builtin.i1 else value
     return None
+
+
+@lru_cache(maxsize=4096)
+def integer_attr(number: int, type_: Any) -> builtin.IntegerAttr[Any]:
+    """Return an integer; made once each: a kernel has hundreds, and one takes 15 us."""
+    return builtin.IntegerAttr(number, type_)
 
 
 def make_splat(value: int | float, type_: Attribute) -> Attribute:

@@ -209,20 +209,11 @@ class _Operand(BeforeVariadicSingleAccessor):
         return obj._operands[self.idx]  # xDSL's way takes 1 us
 
 
-class _Result(BeforeVariadicSingleAccessor):
-    """Reads a result."""
-
-    def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        return obj.results[self.idx]
-
-
-def _quick(accessor: Any) -> Any:
-    """Return the same accessor of an operand or result, if there is a quicker one."""
-    if type(accessor) is not BeforeVariadicSingleAccessor:
-        return accessor
-    kinds = {VarIRConstruct.OPERAND: _Operand, VarIRConstruct.RESULT: _Result}
-    kind = kinds.get(accessor.construct, type(accessor))
-    return kind(accessor.construct, accessor.idx)
+def _quick(found: Any) -> Any:
+    """Return the same accessor, or a quicker one of an operand."""
+    is_plain = type(found) is BeforeVariadicSingleAccessor
+    is_operand = is_plain and found.construct is VarIRConstruct.OPERAND
+    return _Operand(found.construct, found.idx) if is_operand else found
 
 
 def _order_operands(definition: irdl.OpDef, cls: type[XetlOp]) -> None:
@@ -236,23 +227,16 @@ def _order_operands(definition: irdl.OpDef, cls: type[XetlOp]) -> None:
     )
 
 
-_MOST_KNOWN = 1024
-
-
 def _verify_more(definition: irdl.OpDef, lists: Sequence[MixedList]) -> None:
-    """Let a definition also verify mixed lists and inferred types.
-
-    What operations without regions have of types and properties is verified once.
-    """
+    """Let a definition also verify mixed lists and inferred types, equal ones once."""
     # By the identities of attributes, which the table keeps alive.
     known: dict[tuple[str | int, ...], tuple[Attribute, ...]] = {}
-    is_flat = not (definition.regions or definition.attributes)
+    others = definition.regions or definition.successors or definition.attributes
 
     def verify(op: irdl.IRDLOperation) -> None:
-        operands, properties = op.operands, op.properties
-        types = [each.type for each in (*operands, *op.results)]
-        facts = (*types, *properties.values())
-        key = (len(operands), *properties, *map(id, facts))
+        values, properties = (*op.operands, *op.results), op.properties
+        facts = (*(each.type for each in values), *properties.values())
+        key = (len(op.results), *properties, *map(id, facts))
         if key in known:
             for trait in definition.traits:
                 trait.verify(op)
@@ -263,7 +247,7 @@ def _verify_more(definition: irdl.OpDef, lists: Sequence[MixedList]) -> None:
         problem = type_problem(op)
         if problem is not None:
             raise VerifyException(problem)
-        if is_flat and len(known) < _MOST_KNOWN:
+        if not others and len(known) < 1024:
             known[key] = facts
 
     setattr(definition, "verify", verify)  # noqa: B010 (a method)

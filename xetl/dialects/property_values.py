@@ -29,7 +29,8 @@ from xdsl.irdl import (
     VerificationContext,
 )
 
-from .base import dense_i64, integer_attr
+from .base import dense_i64
+from .literals import integer_attr
 
 Maker: TypeAlias = Callable[[Any], "Attribute | None"]
 

@@ -16,13 +16,12 @@ from xdsl.traits import ConstantLike, Pure
 from ..base import (
     check,
     element_type,
-    integer_attr,
     is_dense,
     parse_attributes,
     print_attributes,
     shape_of,
 )
-from ..literals import make_splat, print_dense
+from ..literals import integer_attr, make_splat, print_dense
 from ..operation import Common, XetlOp, operations_of, row
 from ..type_rules import like
 from .elementwise import (

@@ -18,7 +18,8 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ..base import Value, check, element_type, integer_attr, shape_of, with_element
+from ..base import Value, check, element_type, shape_of, with_element
+from ..literals import integer_attr
 from ..operation import Common, XetlOp
 from ..traits import Elementwise
 from ..type_rules import like

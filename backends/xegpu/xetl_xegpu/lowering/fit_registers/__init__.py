@@ -63,10 +63,8 @@ class Line:
         self._readers = Counter(root for reads in graph.reads for root in reads)
         self._sizes = {r: size(r) if r in graph.own else 0 for r in self._readers}
         made = ({r for r in m if r in self._readers} for m in graph.makes)
-        self._made = [
-            sum(size(r) for r in each if r.owner is op)
-            for op, each in zip(graph.ops, made)
-        ]
+        pairs = zip(graph.ops, made)
+        self._made = [sum(size(r) for r in m if r.owner is op) for op, m in pairs]
         self._behind: dict[int, list[int]] = {}
         # Values from outside are live in the whole block, which may be a loop body.
         given = [r for r in self._readers if r not in graph.own]
