@@ -109,13 +109,15 @@ def cases() -> Iterator[Case]:
     constants = {**constants, "BM": 128, "BN": 128, "ACTIVATION": gelu}
     types = "bf16[M,K] bf16[K,N] bf16[M,N] None None None"
     yield Case("product and gelu", product, types, constants, 128 * 128)
-    row: dict[str, Any] = {"ACC": f32, "SHAPE": (64, 16), "EACH": 2}
+    row: dict[str, Any] = {"ACC": f32, "SHAPE": (64, 16), "EACH": 2, "PITCH": 64}
     row["MAP"] = xetile.wg_map(sg_layout=[1, 1], sg_data=[64, 16])
     types = "f32[M,16] f32[M,16]"
     yield Case("softmax f32 1024", softmax_folded_rows, types, row, 2048)
     types = "f32[M,16] f32[64,16] f32[64,16] f32[M,16] f32"
     norm = {**row, "CENTERED": True}
     yield Case("layer norm f32 1024", norm_folded_rows, types, norm, 2048)
+    norm["PITCH"] = 80
+    yield Case("layer norm f32 1024, 1280 apart", norm_folded_rows, types, norm, 2048)
     row = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "IS_FULL": True}
     row["MAP"] = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
     types = "f32[M,N] f32[M,N]"
@@ -123,6 +125,8 @@ def cases() -> Iterator[Case]:
     types = "f32[M,N] f32[N] f32[N] f32[M,N] f32"
     norm = {**row, "CENTERED": True}
     yield Case("layer norm f32 1024, gaps", norm_rows, types, norm, 8192)
+    types, row = "f32[M,N] f32[M,N]", {**row, "IS_FULL": False}
+    yield Case("softmax f32 1000", softmax_rows, types, row, 8192)
 
 
 FIGURES = ("instructions", "step", "dpas", "slm", "barriers", "spilled")

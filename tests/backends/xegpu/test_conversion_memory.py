@@ -18,12 +18,13 @@ from converting import (
 )
 from xdsl.ir import Operation
 
+from xetl import xetile
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
 from xetl.errors import IRError
 from xetl_xegpu.dialect import LoadOp, StoreOp
 
-DTYPES = {"f32": "f4", "i8": "i1", "i16": "i2", "i64": "i8", "f64": "f8"}
+DTYPES = {"f32": "f4", "i8": "i1", "i16": "i2", "i64": "i8", "f16": "f2", "f64": "f8"}
 SHAPES = [(8, 16), (1, 64), (32, 32), (7, 33), (13, 5), (20, 1), (1, 1), (3, 17)]
 
 
@@ -84,6 +85,29 @@ def test_padding_outside_of_the_matrix(
     np.testing.assert_array_equal(y, wanted)
 
 
+@pytest.mark.parametrize("blocks", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "padding", "written"),
+    [("f16", -np.inf, "0xFC00 : f16"), ("i16", -7, "-7 : i16"), ("i8", 3, "3 : i8")],
+)
+def test_paddings_of_other_types(
+    dtype: str, padding: float, written: str, blocks: bool
+) -> None:
+    """Bits of a padding are added to zeros that were loaded: rows, columns, corners."""
+    x, y = numbers((12, 64), dtype), numbers((16, 48), dtype)
+    kernel = function(
+        f"{array('X', x.shape, dtype)}, {array('Y', y.shape, dtype)}",
+        tile("X", "5, 32", y.shape, dtype, x.shape),
+        tile("Y", "0, 0", y.shape, dtype, y.shape),
+        load("X", y.shape, dtype, f"{{padding = {written}}}"),
+        store("%vX", "Y", y.shape, dtype),
+    )
+    run(kernel, x, y, blocks=blocks)
+    wanted = np.full_like(y, padding)
+    wanted[:7, :32] = x[5:, 32:]
+    np.testing.assert_array_equal(y, wanted)
+
+
 def test_neighbouring_blocks_come_in_one_message() -> None:
     """32 rows of 64 bytes; of bytes 16 columns are a message."""
     for dtype, expected in (("f32", 2), ("i16", 1), ("i8", 2)):
@@ -91,6 +115,21 @@ def test_neighbouring_blocks_come_in_one_message() -> None:
         assert count(module, "xegpu.load_nd") == expected
         assert count(module, "xegpu.store_nd") == 8
         assert count(module, "xegpu.load") == 0
+
+
+@xetile.kernel
+def of_a_batch(X, Y) -> None:
+    """Move one matrix of a batch."""
+    x = xetile.load_tile(xetile.init_tile(X[xetile.program_id(0)], [0, 0], (64, 16)))
+    xetile.store_tile(x, xetile.init_tile(Y, [0, 0], (64, 16)))
+
+
+def test_blocks_of_a_matrix_of_a_batch_are_at_constant_distances() -> None:
+    """Whether there is such a matrix is asked once: messages share a payload."""
+    text = of_a_batch.ir("xegpu", "f32[B,M,N] f32[M,N]", backend="xegpu", target="pvc")
+    fast = text.split("_unaligned")[0]
+    assert fast.count("xegpu.load_nd") == 2
+    assert fast.count("arith.select") == 4  # offset, rows and columns, and the place
 
 
 def test_columns_that_no_message_can_start_at_are_moved_by_lanes() -> None:

@@ -125,10 +125,12 @@ def norm_folded_rows(
     SHAPE: constexpr,
     MAP: constexpr,
     EACH: constexpr,
+    PITCH: constexpr,
 ) -> None:
     """`norm_rows` of folded rows (`xetl.ops.calling.views.Folded`).
 
-    ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]); weight and bias are SHAPE, or None.
+    ``x`` and ``out`` have SHAPE[1] columns; a row of theirs is SHAPE. The next one is
+    PITCH rows of ``x`` below, and SHAPE[0] of ``out``. weight and bias are SHAPE.
     """
     factor, shift = 1.0, 0.0
     if weight is not None:
@@ -136,8 +138,8 @@ def norm_folded_rows(
     if bias is not None:
         shift = take(bias, [0, 0], SHAPE, ACC, 0, MAP)
     for i in xetile.static_range(EACH):
-        first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
-        v = take(x, first, SHAPE, ACC, 0, MAP)
+        row = xetile.program_id(0) * EACH + i
+        v = take(x, [row * PITCH, 0], SHAPE, ACC, 0, MAP)
         if CENTERED:
             v = v - _mean(v)
         y = v * xetile.rsqrt(_mean(v * v) + eps)
@@ -145,7 +147,7 @@ def norm_folded_rows(
             y = y * factor
         if bias is not None:
             y = y + shift
-        put(y, out, first, MAP)
+        put(y, out, [row * SHAPE[0], 0], MAP)
 
 
 @xetile.function

@@ -82,20 +82,18 @@ def softmax_folded_rows(
     SHAPE: constexpr,
     MAP: constexpr,
     EACH: constexpr,
+    PITCH: constexpr,
 ) -> None:
-    """`softmax_rows` of folded rows (`xetl.ops.calling.views.Folded`).
-
-    ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]).
-    """
+    """`softmax_rows` of folded rows; see `xetl.ops.rows.normalization`."""
     for i in xetile.static_range(EACH):
-        first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
-        v = take(x, first, SHAPE, ACC, 0, MAP)
+        row = xetile.program_id(0) * EACH + i
+        v = take(x, [row * PITCH, 0], SHAPE, ACC, 0, MAP)
         # As in `softmax_rows`.
         largest = v.max(0, keepdims=True, propagate_nan=False)
         largest = largest.max(1, keepdims=True, propagate_nan=False)
         e = xetile.exp2((v - largest) * LOG2_E, nonpositive=True)
         y = e * (1.0 / e.sum(0, keepdims=True).sum(1, keepdims=True))
-        put(y, out, first, MAP)
+        put(y, out, [row * SHAPE[0], 0], MAP)
 
 
 @xetile.kernel

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 from xetl import ops
 from xetl.errors import LaunchError
@@ -232,15 +233,9 @@ def test_rows_of_several_subgroups(shape: tuple[int, int]) -> None:
     close(out.read(), d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shape", "at"),
-    [((5, 1024), 0), ((3, 7, 160), 0), ((2, 2048), 0), ((4, 1040), 0), ((5, 1024), 4)],
-)
-def test_rows_without_gaps_are_folded(
-    shape: tuple[int, ...], at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By one or two subgroups; not where they begin besides multiples of 64 bytes."""
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the kernels that are launched."""
     names: set[str] = set()
 
     def choose(*given: Any) -> Any:
@@ -249,23 +244,67 @@ def test_rows_without_gaps_are_folded(
         return found
 
     monkeypatch.setattr(executable, "choose_kernel", choose)
-    every = numbers(int(np.prod(shape)) + 16)
-    weight, bias = numbers(shape[-1]), numbers(shape[-1] + 1)[1:]
-    there = OnDevice(every, shape=shape)
-    there.shape, there.__sycl_usm_array_interface__["offset"] = shape, at
-    x = every[at : at + int(np.prod(shape))].reshape(shape)
+    return names
+
+
+def are_softmax_and_norm(there: OnDevice, x: Any) -> None:
+    """Compare both of an array on a device with NumPy's of the same, ``x``."""
+    n = x.shape[-1]
+    weight, bias = numbers(n), numbers(n + 1)[1:]
+    out = OnDevice(np.zeros(x.shape, np.float32))
     e = np.exp(x - x.max(-1, keepdims=True))
-    out = OnDevice(np.zeros(shape, np.float32))
     assert ops.softmax(there, out=out) is out
     close(out.read(), e / e.sum(-1, keepdims=True))
     d = x - x.mean(-1, keepdims=True)
     y = d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)
     ops.layer_norm(there, weight=OnDevice(weight), bias=OnDevice(bias), out=out)
     close(out.read(), y * weight + bias)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "at"),
+    [((5, 1024), 0), ((3, 7, 160), 0), ((2, 2048), 0), ((4, 1040), 0), ((5, 1024), 4)],
+)
+def test_rows_without_gaps_are_folded(
+    shape: tuple[int, ...], at: int, kernels: set[str]
+) -> None:
+    """By one or two subgroups; not where they begin besides multiples of 64 bytes."""
+    every = numbers(int(np.prod(shape)) + 16)
+    there = OnDevice(every, shape=shape)
+    there.shape, there.__sycl_usm_array_interface__["offset"] = shape, at
+    are_softmax_and_norm(there, every[at : at + int(np.prod(shape))].reshape(shape))
     if at == 0 and shape[-1] != 1040:
-        assert names == {"softmax_folded_rows", "norm_folded_rows"}
+        assert kernels == {"softmax_folded_rows", "norm_folded_rows"}
     else:
-        assert not any("folded" in name for name in names)
+        assert not any("folded" in name for name in kernels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "strides", "are_folded"),
+    [
+        ((5, 1024), (1040, 1), True),
+        ((3, 7, 160), (7 * 176, 176, 1), True),
+        ((2, 3, 160), (4 * 176, 176, 1), False),  # no distance from row to row
+        ((9, 256), (260, 1), False),
+        ((5, 160), (0, 1), False),
+    ],
+)
+def test_rows_with_gaps_are_folded(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    are_folded: bool,
+    kernels: set[str],
+) -> None:
+    """If they are a multiple of 64 bytes apart, an odd number of rows included."""
+    last = sum((n - 1) * step for n, step in zip(shape, strides))
+    every = numbers(last + 1)
+    there = OnDevice(every, shape=shape, strides=strides)
+    there.shape = shape
+    bytes_ = tuple(4 * step for step in strides)
+    are_softmax_and_norm(there, as_strided(every, shape, bytes_))
+    assert are_folded == (kernels == {"softmax_folded_rows", "norm_folded_rows"})
 
 
 def test_attention() -> None:

@@ -136,7 +136,8 @@ def test_attention_with_heads_that_begin_anywhere(target, depth: int, most) -> N
 
 BLOCK = xetile.wg_map(sg_layout=[1, 1], sg_data=[64, 16])
 WIDE = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
-FOLDED = {"ACC": f32, "SHAPE": (64, 16), "MAP": BLOCK, "EACH": 2}
+FOLDED = {"ACC": f32, "SHAPE": (64, 16), "MAP": BLOCK, "EACH": 2, "PITCH": 64}
+GAPS = {**FOLDED, "PITCH": 80}
 EIGHT = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "MAP": WIDE, "IS_FULL": True}
 PARTLY = {**EIGHT, "IS_FULL": False}
 NORM_FOLDED = "f32[M,16] f32[64,16] f32[64,16] f32[M,16] f32"
@@ -151,14 +152,16 @@ NORM = "f32[M,N] f32[N] f32[N] f32[M,N] f32"
         (norm_folded_rows, NORM_FOLDED, 2048, (8, 8), {**FOLDED, "CENTERED": True}),
         (softmax_rows, "f32[M,N] f32[M,N]", 8192, (9.3, 8), EIGHT),
         (norm_rows, NORM, 8192, (9.6, 8), {**EIGHT, "CENTERED": True}),
-        (softmax_rows, "f32[M,N] f32[M,N]", 8192, (15.2, 14), PARTLY),
+        (softmax_folded_rows, "f32[M,16] f32[M,16]", 2048, (8, 8), GAPS),
+        (norm_folded_rows, NORM_FOLDED, 2048, (8, 8), {**GAPS, "CENTERED": True}),
+        (softmax_rows, "f32[M,N] f32[M,N]", 8192, (12.8, 11.2), PARTLY),
         (norm_rows, NORM, 8192, (11.3, 9.7), {**PARTLY, "CENTERED": True}),
     ],
 )
 def test_rows(kernel, types: str, elements: int, most, constants, target: str) -> None:
     """As `xetl.ops` launches them on a GPU: instructions an element, of 1024 columns.
 
-    Rows without gaps are folded, of others a program has eight.
+    Rows that are multiples of 64 bytes apart are folded, of others a program has eight.
     """
     facts = kernel.stats(types, backend="xegpu", target=target, **constants)
     assert facts.spill_bytes == 0

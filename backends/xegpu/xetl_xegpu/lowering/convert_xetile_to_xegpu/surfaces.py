@@ -344,7 +344,13 @@ def _words(c: Converter, elements: Index, factor: int) -> Index:
 
 
 def place(c: Converter, surface: Surface, row: Index, column: Index) -> list[SSAValue]:
-    """Return row and column of a message; the row is outside if no matrix exists."""
+    """Return row and column of a message; the row is outside if no matrix exists.
+
+    Constant distances between rows remain, so that messages can share a payload.
+    """
     if surface.exists is not None:
-        row = c.emit.select(surface.exists, row, _FAR)
+        first, more = c.emit.constant_part(row)
+        if abs(more) >= _FAR:
+            first, more = row, 0
+        row = c.emit.plus(c.emit.select(surface.exists, first, 2 * _FAR), more)
     return [c.index(row), c.index(column)]

@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, is_memref, vector_type, with_element
 from xetl.dialects.literals import splat_value
-from xetl.dialects.upstream import arith
+from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.transforms.diagnostics import remark
 from xetl_xegpu import dialect as xegpu
@@ -46,6 +46,7 @@ from .fragments import (
     TransposedLoad,
     View,
     grid_of,
+    vector_of,
 )
 from .lines import (
     Hints,
@@ -248,6 +249,7 @@ def _fragments(
         return from_lines(c, grid, tile.matrix.element, lines)
     parts, *others = (block_messages.load_fragments(c, move) for move in moves)
     for other in others:
+        # An element is 0 in one of them, or in both.
         parts = [_united(c, *pair) for pair in zip(parts, other)]
     whole, element = moves[0].grid, tile.matrix.element
     if padding != 0:
@@ -256,14 +258,22 @@ def _fragments(
     return _recut(c, Fragments(shape, element, parts), grid).parts
 
 
-def _united(c: Converter, left: SSAValue, right: SSAValue) -> SSAValue:
-    """Return two fragments as one; each element is 0 in one of them, or in both."""
-    type_ = vector_type(left)
+def _united(c: Converter, *values: SSAValue) -> SSAValue:
+    """Return fragments as one: the bits that are 1 in some of them."""
+    type_ = values[0].type
+    found = _as_words(c, values[0])
+    for each in values[1:]:
+        found = c.emit.pure(arith.OriOp, found, _as_words(c, each))
+    return (
+        found if found.type == type_ else c.emit.insert(arith.BitcastOp(found, type_))
+    )
+
+
+def _as_words(c: Converter, value: SSAValue) -> SSAValue:
+    """Return the bits of a vector's elements as integers."""
+    type_ = vector_type(value)
     words = with_element(type_, IntegerType(bit_width(type_.element_type)))
-    if words != type_:
-        left, right = (c.emit.insert(arith.BitcastOp(v, words)) for v in (left, right))
-    found = c.emit.insert(arith.OriOp(left, right))
-    return found if words == type_ else c.emit.insert(arith.BitcastOp(found, type_))
+    return value if words == type_ else c.emit.insert(arith.BitcastOp(value, words))
 
 
 def _moves(
@@ -300,31 +310,49 @@ def _padded(
     parts: Sequence[SSAValue],
     padding: int | float,
 ) -> list[SSAValue]:
-    """Write the padding outside of all matrices; that of 0 only beyond the columns."""
+    """Write a padding, which is not 0, outside of all matrices.
 
-    def inside(tile: Tile, span: Span, group: int) -> SSAValue:
-        rows, columns = tile.matrix.sizes
-        top = c.emit.plus(tile.row, span.first)
-        left = c.emit.plus(tile.column, group * LANES)
-        if padding == 0:
-            right = _inside(c, c.lane_ids(), left, columns)
-            return c.spread(right, span.count, LANES)
-        # In rows outside no column is inside: no mask of a row is combined with others.
+    Elements outside were loaded as 0: the bits of the padding are added to theirs. This
+    is one instruction for each register, with a word for each row and each column.
+    """
+    bits = _as_words(c, c.emit.constant(padding, vector_of(tiles[0].matrix.element, 1)))
+    fill = c.emit.insert(vector.ExtractOp(bits, [0]))
+
+    def words(mask: SSAValue) -> SSAValue:
+        shape = vector_type(mask).get_shape()
+        zero = c.emit.constant(0, vector_of(fill.type, *shape))
+        return c.emit.pure(arith.SelectOp, mask, zero, c.spread(fill, *shape))
+
+    def outside(tile: Tile, span: Span, group: int) -> SSAValue:
+        rows, top = tile.matrix.sizes[0], c.emit.plus(tile.row, span.first)
         numbers = from_numbers(c, [[i] for i in range(span.count)], IndexType())[0]
-        down, shape = _inside(c, numbers, top, rows), (span.count, LANES)
-        ends = [c.spread(c.index(each), span.count, 1) for each in (columns, 0)]
-        end = c.emit.pure(arith.SelectOp, down, *ends)
-        at = c.emit.pure(arith.AddiOp, c.lane_ids(), c.spread(c.index(left), LANES))
-        return c.emit.compare("ult", c.spread(at, *shape), c.spread(end, *shape))
+        masks = _inside(c, numbers, top, rows), _columns_inside(c, tile, group)
+        pair = (c.spread(words(mask), span.count, LANES) for mask in masks)
+        return c.emit.pure(arith.OriOp, *pair)
 
     found: list[SSAValue] = []
     for (span, group), part in zip(grid.blocks(), parts):
-        mask, *others = (inside(tile, span, group) for tile in tiles)
+        word, *others = (outside(tile, span, group) for tile in tiles)
         for other in others:
-            mask = c.emit.pure(arith.OriOp, mask, other)
-        fill = c.emit.constant(padding, part.type)
-        found.append(c.emit.insert(arith.SelectOp(mask, part, fill)))
+            word = c.emit.pure(arith.AndiOp, word, other)
+        found.append(_united(c, part, word))
     return found
+
+
+def _cleared(c: Converter, tile: Tile, pieces: Fragments) -> Fragments:
+    """Return a value with 0 in the columns that are outside of the matrix."""
+    found: list[SSAValue] = []
+    for (span, group), part in zip(pieces.grid.blocks(), pieces.parts):
+        mask = c.spread(_columns_inside(c, tile, group), span.count, LANES)
+        zero = c.emit.constant(0, part.type)
+        found.append(c.emit.insert(arith.SelectOp(mask, part, zero)))
+    return replace(pieces, parts=found)
+
+
+def _columns_inside(c: Converter, tile: Tile, group: int) -> SSAValue:
+    """Return a mask of the columns of a fragment that are in the matrix."""
+    left = c.emit.plus(tile.column, group * LANES)
+    return _inside(c, c.lane_ids(), left, tile.matrix.sizes[1])
 
 
 def _inside(c: Converter, numbers: SSAValue, first: Index, size: Index) -> SSAValue:
@@ -343,8 +371,7 @@ def _store(c: Converter, op: xetile.StoreTileOp) -> None:
         may_be_odd = not (surface.by_lanes or isinstance(surface.columns, int))
         if op in c.plan.loaded_again and may_be_odd:
             # Messages write at least 64 bytes of a row; loads expect zeros in its tail.
-            parts = _padded(c, [tile], grid, pieces.parts, 0)
-            pieces = replace(pieces, parts=parts)
+            pieces = _cleared(c, tile, pieces)
         pieces = _recut(c, pieces, moves[0].grid)
         for move in moves:
             block_messages.store_fragments(c, move, pieces)
