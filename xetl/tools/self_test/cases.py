@@ -104,6 +104,22 @@ def _blocks() -> Iterator[Case]:
             lambda dtype=dtype: [_numbers((64, 32), dtype), np.zeros((32, 64), dtype)],
             {"H": 16, "W": 32},
         )
+    there = partial(Case, memory="device")
+    yield there("slice", kernels.copy, (5, 2), _slice, whole)
+    yield there("rows by their numbers", kernels.chosen_rows, (2, 3), _chosen)
+    for size, end in ((512, "whole rows"), (500, "a part of a row")):
+        name, arrays = f"one dimension, {end} at its end", _copied("f4", (size,))
+        yield there(name, kernels.line, (4,), arrays, {"W": 128})
+
+
+def _slice() -> list[Any]:
+    """Return rows with gaps that begin between multiples of 64 bytes; of 60 columns."""
+    return [_numbers((_ROWS, 80), "f4")[:, 4:64], np.zeros((_ROWS, 60), "f4")]
+
+
+def _chosen() -> list[Any]:
+    rows = np.random.default_rng(0).integers(0, _ROWS, 32).astype(np.int32)
+    return [_numbers((_ROWS, _COLUMNS), "f2"), rows, np.zeros((32, _COLUMNS), "f2")]
 
 
 def _products() -> Iterator[Case]:
@@ -123,10 +139,11 @@ def _products() -> Iterator[Case]:
         name, arrays = f"DPAS {precision or ' by '.join(names)}", _multiplied(a, b, c)
         chosen = {"K": 32, "OF": _SUMS[c], "PRECISION": precision}
         yield Case(name, kernels.product, (2, 2), arrays, chosen, needs=_needs(a))
-    arrays = _multiplied(_BF16, _BF16, "f4", (64, 32))
-    chosen = {"K": 32, "OF": f32, "TURNED": True}
-    name = "DPAS bfloat16, A transposed"
-    yield Case(name, kernels.product, (2, 2), arrays, chosen)
+    for side, shape in (("A", (64, 32)), ("B", (32, 64))):
+        arrays = _multiplied(_BF16, _BF16, "f4", shape)
+        chosen = {"K": 32, "OF": f32, "TURNED": side}
+        name = f"DPAS bfloat16, {side} transposed"
+        yield Case(name, kernels.product, (2, 2), arrays, chosen)
 
 
 def _lanes() -> Iterator[Case]:
@@ -174,6 +191,9 @@ def _workgroups() -> Iterator[Case]:
     yield Case("shared memory and barriers", kernels.swap_halves, (1,), row)
     name = "reduction over subgroups"
     yield Case(name, kernels.softmax, (2,), square, tolerance=1e-5)
+    for kind in ("add", "max", "min"):
+        name, chosen = f"rows combined by {kind}", {"KIND": kind}
+        yield Case(name, kernels.rows, (5,), _slice, chosen, memory="device")
 
 
 def _arithmetic() -> Iterator[Case]:

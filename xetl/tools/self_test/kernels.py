@@ -7,6 +7,7 @@ from typing import Any
 from xetl import xetile
 from xetl.xetile import constexpr, f32, i32
 
+BESIDE = xetile.wg_map(sg_layout=[1, 2], sg_data=[8, 32])
 TWO_SUBGROUPS = xetile.wg_map(sg_layout=[2, 1], sg_data=[8, 32])
 
 
@@ -36,12 +37,13 @@ def product(
     K: constexpr,
     OF: constexpr,
     PRECISION: constexpr = None,
-    TURNED: constexpr = False,
+    TURNED: constexpr = "",
 ) -> None:
-    """Matrices are multiplied, by DPAS if the device has it. TURNED: transpose A."""
+    """Matrices are multiplied, by DPAS if the device has it. TURNED: transpose it."""
     m, n = xetile.program_id(0) * 16, xetile.program_id(1) * 32
-    left = A.T if TURNED else A
-    a, b = xetile.init_tile(left, [m, 0], (16, K)), xetile.init_tile(B, [0, n], (K, 32))
+    left, right = A.T if TURNED == "A" else A, B.T if TURNED == "B" else B
+    a = xetile.init_tile(left, [m, 0], (16, K))
+    b = xetile.init_tile(right, [0, n], (K, 32))
     c = xetile.zeros((16, 32), OF)
     for _ in range(0, left.shape[1], K):
         c = xetile.tile_mma(
@@ -101,6 +103,38 @@ def softmax(X: Any, Y: Any, WG: constexpr = TWO_SUBGROUPS) -> None:
     e = e / e.sum(1, keepdims=True)
     columns = e.sum(0, keepdims=True)  # over the rows of both subgroups
     xetile.store_tile(e + columns, xetile.init_tile(Y, [m, 0], (16, 32), wg_map=WG))
+
+
+@xetile.kernel
+def rows(X: Any, Y: Any, KIND: constexpr, WG: constexpr = BESIDE) -> None:
+    """Eight rows are combined at once, over lanes and over subgroups; X has padding."""
+    outside = 0.0 if KIND == "add" else -xetile.inf if KIND == "max" else xetile.inf
+    at = [xetile.program_id(0) * 8, 0]
+    x = xetile.load_tile(xetile.init_tile(X, at, (8, 64), wg_map=WG), padding=outside)
+    if KIND == "add":
+        found = x.sum(1, keepdims=True)
+    elif KIND == "max":
+        found = x.max(1, keepdims=True, propagate_nan=False)
+    else:
+        found = x.min(1, keepdims=True, propagate_nan=False)
+    xetile.store_tile(x + found, xetile.init_tile(Y, at, (8, 64), wg_map=WG))
+
+
+@xetile.kernel
+def chosen_rows(X: Any, I: Any, Y: Any) -> None:  # noqa: E741 - indices
+    """A message for each row, whose number is loaded."""
+    m, n = xetile.program_id(0) * 16, xetile.program_id(1) * 32
+    i = xetile.load_tile(xetile.init_tile(I, [m], (16,)))
+    v = X[i[:, None], n + xetile.arange(32)]
+    xetile.store_tile(v, xetile.init_tile(Y, [m, n], (16, 32)))
+
+
+@xetile.kernel
+def line(X: Any, Y: Any, W: constexpr) -> None:
+    """A part of an array of one dimension."""
+    at = [xetile.program_id(0) * W]
+    v = xetile.load_tile(xetile.init_tile(X, at, (W,)))
+    xetile.store_tile(v + v, xetile.init_tile(Y, at, (W,)))
 
 
 @xetile.kernel

@@ -30,9 +30,12 @@ class OnDevice:
     def __init__(self, array: Any, kind: str, queue: Any) -> None:
         memory = import_whole("dpctl.memory")
         make = getattr(memory, f"MemoryUSM{kind.capitalize()}")
-        self.memory = make(array.nbytes, queue=queue)
-        self.memory.copy_from_host(array.view(np.uint8).reshape(-1))
-        own = {"shape": array.shape, "strides": None, "typestr": array.dtype.str}
+        whole = array if array.base is None else array.base
+        self.memory = make(whole.nbytes, queue=queue)
+        self.memory.copy_from_host(whole.view(np.uint8).reshape(-1))
+        size, first = array.itemsize, array.ctypes.data - whole.ctypes.data
+        own = {"shape": array.shape, "strides": tuple(n // size for n in array.strides)}
+        own |= {"offset": first // size, "typestr": array.dtype.str}
         self.shape = array.shape
         setattr(self, _INTERFACE, {**getattr(self.memory, _INTERFACE), **own})
 
