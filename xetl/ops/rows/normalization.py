@@ -26,13 +26,13 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
+from xetl.ops.calling.folded_rows import folded
 from xetl.ops.calling.views import (
     LEAST,
     STRIP,
     Shared,
     array_of,
     floats,
-    folded,
     one_for_each,
     row_tile,
     rows,
@@ -127,7 +127,7 @@ def norm_folded_rows(
     EACH: constexpr,
     PITCH: constexpr,
 ) -> None:
-    """`norm_rows` of folded rows (`xetl.ops.calling.views.Folded`).
+    """`norm_rows` of folded rows (`xetl.ops.calling.folded_rows.Folded`).
 
     ``x`` and ``out`` have SHAPE[1] columns; a row of theirs is SHAPE. The next one is
     PITCH rows of ``x`` below, and SHAPE[0] of ``out``. weight and bias are SHAPE.

@@ -17,6 +17,7 @@ from xetl.ops.calling.declarations import (
     temporary,
 )
 from xetl.ops.calling.declare import function
+from xetl.ops.calling.folded_rows import folded
 from xetl.ops.calling.views import (
     RowTile,
     array_of,
@@ -25,7 +26,6 @@ from xetl.ops.calling.views import (
     columns_of,
     find_dim,
     floats_as,
-    folded,
     row_tile,
     row_view,
     rows,
