@@ -264,10 +264,14 @@ def _transpose_tile(c: Converter, op: xetile.TileTransposeOp) -> None:
     columns = _behind_packing(op.source).owner
     if isinstance(columns, vector.InterleaveOp):
         sides = [_behind_packing(each).owner for each in columns.operands]
-        rows = [x.source for x in sides if isinstance(x, xetile.TileTransposeOp)]
-        if len(rows) == len(sides):
-            # Columns of transposes are rows: lanes exchange nothing.
-            matrices = [as_matrix(elements_of(c.fragments(each))) for each in rows]
+        rows = [
+            c.lowered(x.source) for x in sides if isinstance(x, xetile.TileTransposeOp)
+        ]
+        # Columns of transposes are rows: lanes exchange nothing. A message may have
+        # transposed them, and nobody has the rows.
+        found = [each for each in rows if isinstance(each, Fragments)]
+        if len(found) == len(sides):
+            matrices = [as_matrix(elements_of(each)) for each in found]
             matrix = np.stack(matrices, 1).reshape(matrix_shape(shape))
             give(c, op.result, as_vector(matrix, shape))
             return
