@@ -146,7 +146,9 @@ def test_scans(shape: tuple[int, int], dim: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["f32", "i8", "f16"])
 @pytest.mark.parametrize("blocks", [True, False])
-@pytest.mark.parametrize("shape", [*SHAPES, (16, 16), (32, 40)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [*SHAPES, (16, 16), (32, 40), (20, 80), (48, 64)], ids=str
+)
 def test_transposes(shape: tuple[int, int], blocks: bool, dtype: str) -> None:
     x = numbers(shape, dtype)
     turned = shape[::-1]
@@ -155,6 +157,16 @@ def test_transposes(shape: tuple[int, int], blocks: bool, dtype: str) -> None:
     line = f"%r = xetile.tile_transpose %vX, [1, 0] : {types}\n"
     run(unary(shape, turned, dtype, line), x, y, blocks=blocks)
     np.testing.assert_array_equal(y, x.T)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f16", "f32"])
+def test_messages_transpose_words_of_all_narrow_elements(dtype: str) -> None:
+    types = f"{vector((32, 64), dtype)} -> {vector((64, 32), dtype)}"
+    line = f"%r = xetile.tile_transpose %vX, [1, 0] : {types}\n"
+    module = converted(unary((32, 64), (64, 32), dtype, line))
+    loads = count(module, "xegpu.load_nd")
+    assert loads == 2 * 64 // (8 * 4 // np.dtype(DTYPES[dtype]).itemsize)
+    assert all("transpose" in x for x in str(module).splitlines() if "load_nd" in x)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,17 @@ def test_a_transposed(dtype: Any, shape: tuple[int, int, int]) -> None:
     assert np.array_equal(c, expected)
 
 
+@pytest.mark.parametrize("shape", [(32, 32, 32), (64, 96, 128), (68, 72, 50)])
+def test_bytes_transposed(shape: tuple[int, int, int]) -> None:
+    """Words of four rows are transposed, in the order of rows."""
+    m, n, k = shape
+    a, b, c = (numbers(s, np.int8) for s in ((k, m), (k, n), (m, n)))
+    c = aligned((m, n), np.int32) + c
+    expected = c + a.astype(np.int32).T @ b.astype(np.int32)
+    turned(a, b, c)
+    assert np.array_equal(c, expected)
+
+
 def test_rows_of_any_pitch() -> None:
     """The kernel for any memory: lanes load A in the order of its rows."""
     a, b = numbers((33, 35), BF16), numbers((33, 37), BF16)

@@ -12,8 +12,9 @@ from xetl import xetile
 from xetl.ops.products.int4_products import int4_product
 from xetl.ops.products.product import product
 from xetl.ops.products.scaled_products import scaled_product
+from xetl.tools.self_test.kernels import transpose
 from xetl.xetile import bf16, cdiv, constexpr, f32, i32
-from xetl_xegpu.offline.isa import loops
+from xetl_xegpu.offline.isa import count, loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 WG = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])
@@ -165,6 +166,14 @@ def test_sides_that_are_transposed(kernel, types: str, most, target: str) -> Non
     step = max(loops(fast), key=lambda each: each.dpas)
     assert (step.dpas, step.calls) == (32, 0)
     assert step.instructions <= most[target]
+
+
+@each_target
+def test_bytes_that_are_transposed(target: str) -> None:
+    """By messages: lanes alone took 1,317 and 1,284 instructions."""
+    types, how = "i8[A,B] i8[C,D]", {"H": 32, "W": 32}
+    text = transpose.ir("asm", types, backend="xegpu", target=target, **how)
+    assert count(text.split("\n// ")[0]).instructions <= 180
 
 
 @pytest.mark.parametrize("types", ["f8e4m3 f8e5m2", "f8e5m2 f8e4m3"])

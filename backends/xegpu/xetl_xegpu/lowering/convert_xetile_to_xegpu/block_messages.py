@@ -13,6 +13,7 @@ from xetl.devices import Access
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.upstream import vector
 from xetl_xegpu import dialect as xegpu
+from xetl_xegpu.simt.block_ops import PIECE
 
 from . import lines, surfaces, views
 from .conversion import Converter
@@ -240,10 +241,10 @@ def load_parted(c: Converter, move: Move) -> MmaOperand:
 
 
 def load_transposed(c: Converter, move: Move) -> list[SSAValue]:
-    """Load the fragments of the transpose of a tile with elements of 16 or 32 bits.
+    """Load the fragments of the transpose of a tile with elements of up to 32 bits.
 
-    A message transposes words of 32 bits, up to 8 in a row. With elements of 16 bits, a
-    word has elements of two rows of the transpose.
+    A message transposes words of 32 bits, up to 8 in a row. A word of narrower elements
+    has those of two or four rows of the transpose.
     """
     new = grid_of(move.grid.columns, move.grid.rows)
     factor, parts = 32 // move.bits, dict[int, SSAValue]()
@@ -254,12 +255,16 @@ def load_transposed(c: Converter, move: Move) -> list[SSAValue]:
             at = c.emit.plus(move.tile.row, group * LANES), column
             type_ = i32 if factor > 1 else None
             block = _loaded(c, move, at, (LANES, words), type_, transpose=True)
-            if factor > 1:  # words are pairs of elements, in two rows
-                packed = _as_packed(c, block, move.surface.element, factor)
-                pairs = c.emit.insert(vector.TransposeOp(packed, [0, 2, 1]))
-                rows = vector_of(move.surface.element, factor * words, LANES)
-                block = c.emit.insert(vector.ShapeCastOp(pairs, rows))
-            _cut(c, block, Span(top, 8 * factor), group, new, parts)
+            each = min(words, 2 * PIECE // factor)
+            for first in range(0, words, each):
+                some = lines.rows_of(c, block, first, each)
+                if factor > 1:
+                    packed = _as_packed(c, some, move.surface.element, factor)
+                    turned = c.emit.insert(vector.TransposeOp(packed, [0, 2, 1]))
+                    rows = vector_of(move.surface.element, factor * each, LANES)
+                    some = c.emit.insert(vector.ShapeCastOp(turned, rows))
+                span = Span(top + first * factor, each * factor)
+                _cut(c, some, span, group, new, parts)
     return [parts[number] for number in range(new.count)]
 
 

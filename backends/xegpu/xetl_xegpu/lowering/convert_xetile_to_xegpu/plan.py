@@ -156,7 +156,7 @@ class Plan:
         behind = [use for u, _ in readers for use in _readers(u.results[0])]
         if _wanted(behind) == Form.PACKED:
             self.forms[load] = Form.PACKED
-        elif bit_width(base.vector_type(load.result).element_type) not in (16, 32):
+        elif bit_width(base.vector_type(load.result).element_type) not in (8, 16, 32):
             return
         else:
             sums = {_sums_in_loop(*each) for each in behind}
