@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from xdsl.dialects.builtin import IndexType, i16, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import element_type, ints_of, shape_of
 from xetl.dialects.upstream import arith, vector
@@ -197,11 +197,30 @@ def grouped(lanes: Lanes, old: SSAValue, new: SSAValue, first: int) -> SSAValue:
     double = lanes.insert(arith.ShliOp(lanes.lane, lanes.constant(1, i32)))
     after = lanes.insert(arith.AddiOp(double, lanes.constant(1, i32)))
     low, high = shuffled(lanes, new, double), shuffled(lanes, new, after)
-    pair = recast(lanes, interleaved(lanes, low, high), i16)
+    pair = _beside(lanes, low, high)
     is_upper = lanes.is_lane_bit(_HALF)
     if first:
         return chosen(lanes, is_upper, pair, old)
     return chosen(lanes, is_upper, old, pair)
+
+
+def _beside(lanes: Lanes, low: SSAValue, high: SSAValue) -> SSAValue:
+    """Return bytes of two pieces as the halves of i16, in pairs if there are pairs.
+
+    [measured] ocloc 26.27, pvc, a GEMM of i8 with A transposed: 726 instructions a
+    step, byte by byte 1,170.
+    """
+    if length_of(low) % 4:
+        return recast(lanes, interleaved(lanes, low, high), i16)
+    left, right = recast(lanes, low, i16), recast(lanes, high, i16)
+    eight, lower, upper = (lanes.constant(n, left.type) for n in (8, 0xFF, -0x100))
+
+    def joined(one: Operation, other: Operation) -> SSAValue:
+        return lanes.insert(arith.OriOp(lanes.insert(one), lanes.insert(other)))
+
+    even = joined(arith.AndiOp(left, lower), arith.ShliOp(right, eight))
+    odd = joined(arith.ShruiOp(left, eight), arith.AndiOp(right, upper))
+    return interleaved(lanes, even, odd)
 
 
 _Pieces = Sequence[SSAValue] | None
@@ -405,6 +424,9 @@ def transpose(lanes: Lanes, op: vector.TransposeOp) -> _Pieces:
     if op.dims == (0, 2, 1) and source is Distribution.PACKED:
         result = lanes.layout(op.result)
         items = [recast(lanes, p, result.element) for p in lanes.pieces(op.source)]
+        readers = [use.operation for use in op.result.uses]
+        if all(isinstance(each, vector.ShapeCastOp) for each in readers):
+            return items  # cut once, for the result of the cast
         return recut(lanes, items, result.lengths)
     if op.dims == (2, 0, 1) and source is Distribution.PACKED:
         result = lanes.layout(op.result)
