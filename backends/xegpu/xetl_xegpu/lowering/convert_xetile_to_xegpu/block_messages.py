@@ -255,7 +255,7 @@ def load_transposed(c: Converter, move: Move) -> list[SSAValue]:
             at = c.emit.plus(move.tile.row, group * LANES), column
             type_ = i32 if factor > 1 else None
             block = _loaded(c, move, at, (LANES, words), type_, transpose=True)
-            each = min(words, PIECE // factor)
+            each = PIECE // factor if factor == 4 else words
             for first in range(0, words, each):
                 some = lines.rows_of(c, block, first, each)
                 if factor > 1:

@@ -425,7 +425,8 @@ def transpose(lanes: Lanes, op: vector.TransposeOp) -> _Pieces:
         result = lanes.layout(op.result)
         items = [recast(lanes, p, result.element) for p in lanes.pieces(op.source)]
         readers = [use.operation for use in op.result.uses]
-        if all(isinstance(each, vector.ShapeCastOp) for each in readers):
+        is_cast = all(isinstance(each, vector.ShapeCastOp) for each in readers)
+        if is_cast and bit_width(result.element) == 8:
             return items  # cut once, for the result of the cast
         return recut(lanes, items, result.lengths)
     if op.dims == (2, 0, 1) and source is Distribution.PACKED:

@@ -8,9 +8,8 @@ are split in two.
 too, but not so far. [measured] ocloc 26.27, pvc, spilled bytes of a thread: attention
 of f32 with heads of 128, 11 KB before, none now; a GEMM of f32, 64x32 a subgroup,
 10.7 KB and none.
-*How*: if the present order does not fit, products that read one load of B come
-together, each behind what only it needs; if that does not fit either, the operation
-that frees most follows where registers end, or whichever order needs fewer. The need is
+*How*: several orders are tried, those nearest to the present order first. The first
+order that fits is taken, or else the one that needs the fewest registers. The need is
 an estimate (`graph.Registers`); some registers are left for what it does not count.
 A kernel that still needs too many is marked (`simt.SPILLS`).
 *Left alone*: blocks that fit, because loads should be early there; blocks in which no
@@ -24,7 +23,7 @@ After:  ``%a0 = load; %b0 = load; dpas %a0, %b0; %a1 = load; %b1 = load; dpas %a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -135,11 +134,21 @@ def line_of(graph: Graph, registers: Registers, numbers: Iterable[int]) -> Line:
 _WINDOW = 64
 """The most anchors that are examined to find the next one."""
 
+_A, _B = 0, 1
 _LOADS = (simt.BlockLoadOp, simt.LoadOp)
 
 
-def _by_loads(graph: Graph) -> list[int]:
-    """Order anchors so that products whose B is of one load are adjacent.
+def lines(graph: Graph, registers: Registers, budget: int) -> Iterator[Line]:
+    """Yield some lines, nearest to the present order first; ``budget`` is in bytes."""
+    yield line_of(graph, registers, range(len(graph.ops)))
+    yield line_of(graph, registers, graph.anchors)
+    for side in (_B, _A):
+        yield line_of(graph, registers, _by_loads(graph, side))
+    yield _within(graph, registers, budget)
+
+
+def _by_loads(graph: Graph, side: int) -> list[int]:
+    """Order anchors so that products with operands of one load are adjacent.
 
     This is done nest by nest. No product of a nest multiplies the result of another
     product of the nest.
@@ -150,19 +159,19 @@ def _by_loads(graph: Graph) -> list[int]:
         is_product = isinstance(graph.ops[number], simt.PRODUCTS)
         sides = map(graph.behind, graph.ops[number].operands[:-1])
         if not is_product or not set(nest).isdisjoint(chain(*sides)):
-            ordered += _grouped(graph, nest)
+            ordered += _grouped(graph, nest, side)
             nest = []
         if is_product:
             nest.append(number)
         else:
             ordered.append(number)
-    return ordered + _grouped(graph, nest)
+    return ordered + _grouped(graph, nest, side)
 
 
-def _grouped(graph: Graph, nest: list[int]) -> list[int]:
+def _grouped(graph: Graph, nest: list[int], side: int) -> list[int]:
     first, keys = dict[int, int](), dict[int, int]()
     for number in nest:
-        behind = graph.behind(graph.ops[number].operands[1])
+        behind = graph.behind(graph.ops[number].operands[side])
         # The first load that the operand depends on; -1: none in this block.
         load = min((n for n in behind if isinstance(graph.ops[n], _LOADS)), default=-1)
         keys[number] = first.setdefault(load, len(first))
@@ -268,11 +277,13 @@ def _bytes(device: Device, spare: int) -> int:
 
 def _best(graph: Graph, registers: Registers, budget: int) -> Line:
     """Return the first line that fits, or else the one that needs least."""
-    line = line_of(graph, registers, _by_loads(graph))
-    if line.most <= budget:
-        return line
-    # Of equal lines the second follows the present order longer.
-    return min(_within(graph, registers, budget), line, key=lambda each: each.most)
+    found: list[Line] = []
+    for line in lines(graph, registers, budget):
+        found.append(line)
+        if line.most <= budget:
+            break
+    # Of equal lines take the last: it follows the present order longest.
+    return min(reversed(found), key=lambda line: line.most)
 
 
 _LEAST_ROWS = 8
