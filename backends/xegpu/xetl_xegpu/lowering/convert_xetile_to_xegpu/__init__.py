@@ -55,6 +55,7 @@ from . import (
 )
 from .conversion import Converter, Rule, nothing
 from .fragments import LANES
+from .kept_memory import kept_memory
 from .plan import Plan
 
 
@@ -176,7 +177,8 @@ def _check_sizes(c: Converter, device: Device) -> None:
 
 
 def _convert(kernel: gpu.FuncOp, device: Device, *, moves_rest: bool) -> None:
-    plan = Plan(kernel, moves_rest=moves_rest)
+    kept = kept_memory(kernel)
+    plan = Plan(kernel, kept, moves_rest=moves_rest)
     c = Converter(kernel, device, plan, _RULES, elementwise.each_part, control.carried)
     _check_sizes(c, device)
     old = list(kernel.body.block.ops)

@@ -238,7 +238,8 @@ class Converter:
         """Replace or keep these operations."""
         for op in operations:
             self.emit.location = op.location
-            rule = self._rules.get(type(op)) or self._general(op)
+            rule = self.plan.kept.get(op) or self._rules.get(type(op))
+            rule = rule or self._general(op)
             if rule is None:
                 self.keep(op)
                 continue

@@ -5,7 +5,7 @@ docs/design/0005-xegpu.md and `xetl.devices` say how a product is computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum, auto
 from itertools import product
 
@@ -119,11 +119,19 @@ class Plan:
         moves_rest: whether they move what is behind the last whole row as well.
         gathered: the rows that each gather loads, if it loads rows.
         loaded_again: stores after which tiles of the same memory may be loaded.
+        kept: rules for operations on memory that stays in registers (`kept_memory`).
     """
 
-    def __init__(self, kernel: FuncOp, *, moves_rest: bool = False) -> None:
+    def __init__(
+        self,
+        kernel: FuncOp,
+        kept: Mapping[Operation, Callable[..., object]],
+        *,
+        moves_rest: bool = False,
+    ) -> None:
+        self.kept = kept
         self.moves_rest = moves_rest
-        _split_loads(kernel)
+        _split_loads(kernel, kept)
         self.columns: dict[Operation, int] = {}
         self.forms: dict[Operation, str] = {}
         self.transposed: set[Operation] = set()
@@ -133,6 +141,8 @@ class Plan:
         self.gathered = {op: row_gather(op) for op in gathers}
         self.folds = NO_BLOCKS not in kernel.attributes
         for op in kernel.walk():
+            if op in kept:
+                continue
             if isinstance(
                 op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
             ):
@@ -178,7 +188,7 @@ def _is_foldable(tile: SSAValue, column: int) -> bool:
     return all(root and len(base.shape_of(root.type)) == 1 for root in found)
 
 
-def _split_loads(kernel: FuncOp) -> None:
+def _split_loads(kernel: FuncOp, kept: Collection[Operation]) -> None:
     """Repeat loads, and their transposes, so that all readers of one want one form.
 
     A message packs or transposes what it loads, and memory is near the second time;
@@ -189,7 +199,7 @@ def _split_loads(kernel: FuncOp) -> None:
         if isinstance(op.operands[0].owner, xetile.LoadTileOp):
             _repeat(op)
     for op in base.operations_in(kernel, xetile.LoadTileOp):
-        if len(op.results) == 1 and not op.tile_type.scattered:
+        if op not in kept and len(op.results) == 1 and not op.tile_type.scattered:
             _repeat(op)
 
 

@@ -1,4 +1,4 @@
-"""What a lone subgroup stores to its memory, the language's own memory included."""
+"""What a lone subgroup stores and loads at known places stays in registers."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def carried(A, B, C):
 
 
 @xetile.kernel(grid=1)
-def in_turn(A, B, C):
-    """Of a turn of a loop the next one loads."""
+def kept_in_turn(A, B, C):
+    """Of a turn of a loop the next one loads: that is memory."""
     memory = xetile.slm((N, N), xetile.f32)
     xetile.store_tile(load(A), xetile.init_tile(memory, [0, 0], (N, N)))
     for _ in range(2):
@@ -110,10 +110,21 @@ WANTED: dict[Kernel, Callable[[Any, Any], Any]] = {
     odd_parts: lambda a, b: np.concatenate([a[:5, :3], b[:5, 2:]], 1),
     overwritten: lambda a, b: np.concatenate([a[4:8], b[:12]]),
     carried: _carried,
-    in_turn: lambda a, b: a + 2 * b,
+    kept_in_turn: lambda a, b: a + 2 * b,
     computed: lambda a, b: a + b,
     told: lambda a, b: b[::-1] + a.T,
 }
+IN_MEMORY = (kept_in_turn, computed)
+WAIT = (*IN_MEMORY, told)
+
+
+@pytest.mark.parametrize("kernel", WANTED, ids=lambda each: each.__name__)
+def test_what_is_kept(kernel: Kernel) -> None:
+    types = " ".join(["f32[M,N]"] * 3)
+    for target in ("pvc", "opencl"):
+        text = kernel.ir("xegpu", types, backend="xegpu", target=target)
+        assert ("memref.alloc" in text) == (kernel in IN_MEMORY)
+        assert ("gpu.barrier" in text) == (kernel in WAIT)
 
 
 @pytest.mark.parametrize("kernel", WANTED, ids=lambda each: each.__name__)
@@ -124,3 +135,15 @@ def test_results(kernel: Kernel) -> None:
     found = np.zeros(wanted.shape, np.float32)
     kernel(a, b, found, backend="xegpu")
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_several_subgroups_share_memory() -> None:
+    @xetile.kernel(grid=1)
+    def shared(A, C):
+        many = xetile.wg_map(sg_layout=[4, 1], sg_data=[8, N])
+        a = xetile.load_tile(xetile.init_tile(A, [0, 0], (32, N), wg_map=many))
+        store(xetile.flip(a, 0), C)
+
+    text = shared.ir("xegpu", "f32[M,N] f32[M,N]", backend="xegpu", target="pvc")
+    assert "memref.alloc" in text
+    assert "gpu.barrier" in text
