@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from xetl import ops
+from xetl.ops.calling.declare import Function
 from xetl.ops.calling.operands import dense_strides, order_of
 
 torch = pytest.importorskip("torch")
@@ -64,6 +66,22 @@ def test_results_of_elements_lie_as_their_inputs_do(x):
     found = again(lambda: ops.relu(array))
     np.testing.assert_array_equal(found, np.maximum(array, 0))
     assert found.strides == np.maximum(array, 0).strides
+
+
+@pytest.mark.parametrize("columns", [1, 3, 4, 20, 70])
+def test_gradients_of_pairs_that_lie_in_two_orders(columns):
+    """Few columns, too: the tiles of both results have them in two orders."""
+    torch.manual_seed(0)
+    x, y = torch.rand(300, columns).T, torch.rand(columns, 300)
+    for a, b in ((x, y), (y, x)):
+        leaves = a.detach().requires_grad_(), b.detach().requires_grad_()
+        for name in ("mse_loss", "kl_div"):
+            found, wanted = (
+                torch.autograd.grad(getattr(f, name)(*leaves, reduction="sum"), leaves)
+                for f in (ops, functional)
+            )
+            for one, other in zip(found, wanted, strict=True):
+                near(one, other)
 
 
 def test_columns_that_repeat_one_are_computed_once(x):
@@ -142,6 +160,18 @@ def test_softmax(x, name, dim):
     found = again(lambda: getattr(ops, name)(x, dim))
     near(found, wanted)
     assert found.is_contiguous()
+
+
+def test_rows_by_number_are_selected_by_native_code(x, monkeypatch):
+    """No call copies the array in Python, even if its rows have no common view."""
+    for dim in range(x.ndim):
+        index = torch.randint(x.shape[dim], (5,))
+        wanted = torch.index_select(x, dim, index)
+        select = partial(ops.index_select, x, dim, index)
+        assert torch.equal(again(select), wanted)
+        with monkeypatch.context() as patch:
+            patch.setattr(Function, "_compute", None)
+            assert torch.equal(select(), wanted)
 
 
 def test_norms(x):

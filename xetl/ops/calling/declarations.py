@@ -7,6 +7,7 @@ launches, another launch copies the array.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -144,8 +145,11 @@ def along_view(x: Operand, view: View, *dims: int) -> tuple[Operand, list[Step]]
 
 
 def steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
-    """Return the launches of a call, and copies to results they cannot write to."""
-    steps = _steps_with_programs(call, results)
+    """Return the launches of a call, and copies of what they can see no views of.
+
+    These are inputs whose views would be copies in each call, and results.
+    """
+    steps = _on_copies(_steps_with_programs(call, results), results)
     lost = [any(_misses(step, x) for step in steps) for x in results]
     if not any(lost):
         return steps
@@ -154,7 +158,28 @@ def steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
         for spec, x, is_lost in zip(call.results, results, lost)
     ]
     copies = [copied(each, x) for each, x in zip(moved, results) if each is not x]
-    return [*_steps_with_programs(call, moved), *copies]
+    return [*_on_copies(_steps_with_programs(call, moved), moved), *copies]
+
+
+def _on_copies(steps: list[Step], results: Sequence[Operand]) -> list[Step]:
+    """Return steps that read row-major copies of inputs of which they need views."""
+    made = list[tuple[Operand, Operand]]()
+
+    def seen(step: Step, x: Operand | None) -> Operand | None:
+        if x is None or x.is_new or any(x is each for each in results):
+            return x
+        if not _misses(step, x):
+            return x
+        for source, to in made:
+            if source is x:
+                return to
+        made.append((x, temporary(x.shape, x.dtype)))
+        return made[-1][1]
+
+    found = [
+        replace(step, operands=[seen(step, x) for x in step.operands]) for step in steps
+    ]
+    return [*(copied(*pair) for pair in made), *found]
 
 
 def _steps_with_programs(call: Call, results: Sequence[Operand]) -> list[Step]:
@@ -169,7 +194,7 @@ def copied(source: Operand, to: Operand) -> Step:
 
 
 def _misses(step: Step, place: Operand) -> bool:
-    """Whether a step would write to a copy of ``place``, such as a reshaped ``out``."""
+    """Whether a step would see a copy of ``place``, such as a reshaped ``out``."""
     if place.array is None or (place.is_new and place.order is None):
         return False
     pairs = zip(step.launch.views, step.operands)

@@ -364,7 +364,8 @@ def elements(
     width = min(width_of(n), _ELEMENTS)
     tile = rows_at_once(there[-1], m, width), width
     if across is not None:
-        tile = min(width_of(m), block), min(width_of(n), block)
+        least = LEAST if is_on_gpu(there[-1]) else 1  # few are not padded
+        tile = min(width_of(m, least), block), min(width_of(n, least), block)
     grid = (cdiv(n, tile[1]), cdiv(m, tile[0]), batches.matrices)
     if repeats:
         views = [None if x is None else first(array_of(x)) for x in operands]

@@ -86,7 +86,7 @@ def slopes_of_pairs(
     grad: Array,
     x: Array,
     y: Array,
-    by_x: Array,
+    by_x: Array | None,
     by_y: Array | None,
     factor: float,
     F: constexpr,
@@ -100,7 +100,8 @@ def slopes_of_pairs(
     a = take(matrix(x, number), place, TILE, ACC)
     b = take(matrix(y, number), place, TILE, ACC)
     one, two = F(g, a, b)
-    put(one, matrix(by_x, number), place)
+    if by_x is not None:
+        put(one, matrix(by_x, number), place)
     if by_y is not None:
         put(two, matrix(by_y, number), place)
 
@@ -123,8 +124,12 @@ def pointwise_loss_backward(
     other = result_like(target, target.dtype) if by_target else none
 
     def steps(made: Any) -> Any:
-        operands = (grad, input, target, made[0], made[1] if by_target else None)
-        return [elements(slopes_of_pairs, operands, (f, acc), BLOCK)]
+        results = [(made[0], made[1] if by_target else None)]
+        if by_target and made[0].order != made[1].order:
+            # One kernel would keep a tile in memory to store it the other way around.
+            results = [(made[0], None), (None, made[1])]
+        given = [(grad, input, target, *pair) for pair in results]
+        return [elements(slopes_of_pairs, some, (f, acc), BLOCK) for some in given]
 
     return Call((result_like(input, input.dtype), other), steps)
 
