@@ -118,3 +118,34 @@ def test_selected_columns(dtype: Any, layout: str) -> None:
                 is_there = (index >= 0) & (index < columns)
                 wanted = torch.gather(x, -1, index.clamp(0, columns - 1))
                 assert torch.equal(got, wanted * is_there), (rows, columns)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_functions_of_few_columns(dtype: Any, layout: str) -> None:
+    bounds = {"rtol": 0, "atol": 4e-2 if dtype == torch.bfloat16 else 1e-5}
+    for name in ("softmax", "log_softmax", "gelu"):
+        theirs = getattr(torch.nn.functional, name)
+        along = {} if name == "gelu" else {"dim": -1}
+        for columns in (1, 3, 8, 9):
+            x = LAYOUTS[layout](torch.randn(1013, columns).to(dtype))
+            x, grad = x.detach(), torch.rand(x.shape).to(dtype)
+            exact = x.double().requires_grad_()
+            wanted = theirs(exact, **along)
+            wanted.backward(grad.double())
+            found = getattr(ops, name)(x.requires_grad_(), **along)
+            torch.testing.assert_close(found.double(), wanted, **bounds)
+            (by_x,) = torch.autograd.grad(found, x, grad)
+            torch.testing.assert_close(by_x.double(), exact.grad, **bounds)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_columns_alone_are_rows(name: str) -> None:
+    """Along dimensions that only dimensions of one element follow."""
+    for shape, dim in (((676, 1), 0), ((3, 50, 1, 1), 1), ((1, 1), 0), ((20, 1), 1)):
+        for x in (torch.randn(shape), torch.randn(*shape[:-1], 3)[..., :1]):
+            x, grad = x.double().requires_grad_(), torch.randn(shape).double()
+            found, wanted = (getattr(f, name)(x, dim) for f in (ops, torch))
+            torch.testing.assert_close(found, wanted)
+            (by_x,) = torch.autograd.grad(found, x, grad)
+            torch.testing.assert_close(by_x, torch.autograd.grad(wanted, x, grad)[0])

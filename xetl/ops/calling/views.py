@@ -27,8 +27,8 @@ from xetl.runtime.kernel import Kernel
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
 
-LEAST = 16
-"""The least columns of a tile: those of a vector."""
+LEAST, FEWEST = 16, 8
+"""The least columns of a tile: those of a vector; the most that CPUs do not pad."""
 _ELEMENTS = 4096
 """Elements of an elementwise program: 16 KB of f32, so all arrays stay in L1."""
 
@@ -361,10 +361,10 @@ def elements(
     of = iter(batches.views)
     seen = [None if x is None else calls.chain(first, next(of)) for x in operands]
     m, n = (shape[dim] for dim in order[-2:])
-    width = min(width_of(n), _ELEMENTS)
+    least = LEAST if is_on_gpu(there[-1]) else 1  # few columns are not padded
+    width = min(width_of(n, least if n <= FEWEST else LEAST), _ELEMENTS)
     tile = rows_at_once(there[-1], m, width), width
     if across is not None:
-        least = LEAST if is_on_gpu(there[-1]) else 1  # few are not padded
         tile = min(width_of(m, least), block), min(width_of(n, least), block)
     grid = (cdiv(n, tile[1]), cdiv(m, tile[0]), batches.matrices)
     if repeats:

@@ -186,7 +186,7 @@ def pointwise_loss(
         )
 
     def steps(made: Sequence[Operand]) -> Sequence[Step]:
-        one = elements(sums_of_pairs, (input, target), (f, acc))
+        one = elements(sums_of_pairs, (input, target), (f, acc), BLOCK)
         launch = one.launch
         sums = temporary((*launch.loops, *launch.grid[::-1]), acc)
         launch = replace(launch, views=[*launch.views, itself])

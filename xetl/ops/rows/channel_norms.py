@@ -40,6 +40,7 @@ from xetl.ops.calling.views import (
 from xetl.ops.rows import channel_norm_kernels as kernels
 from xetl.ops.rows.grouped_columns import group_steps
 from xetl.ops.rows.normalization import norm_backward, norm_rows
+from xetl.ops.rows.reduction_kernels import row_width
 from xetl.ops.rows.reductions import add_each
 
 NARROW = 64
@@ -116,7 +117,7 @@ def _groups_at_once(
     if is_on_gpu(x):
         return None
     _, channels, n = _grouped(x, num_groups)
-    width = width_of(n, LEAST // 2)
+    width = row_width(x, n, LEAST // 2)
     most = _WHOLE // (channels * width)
     if most < least:
         return None

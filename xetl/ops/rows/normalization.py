@@ -40,7 +40,7 @@ from xetl.ops.calling.views import (
     width_of,
 )
 from xetl.ops.matrices import matrix, put, take
-from xetl.ops.rows.reduction_kernels import Dims
+from xetl.ops.rows.reduction_kernels import Dims, row_width
 from xetl.ops.rows.reductions import add_each
 from xetl.xetile import Array, Vector, constexpr
 
@@ -326,7 +326,7 @@ def _normed(
             kernel, all_of, one, some = norm_folded_rows, fold.view, fold.one, fold.rows
             constants = (*how, *fold)
         else:
-            width = width_of(columns)
+            width = row_width(x, columns)
             tile = row_tile(x, view(array_of(x)).shape[-2:], width, sums)
             kernel, all_of, one, some = norm_rows, view, as_line, tile.rows
             constants = (*how, width, *tile._replace(is_full=width == columns))
@@ -361,7 +361,7 @@ def norm_backward(
     def steps(made: Any) -> Any:
         m = prod(input.shape) // n if n else 0
         each = n // groups
-        width = width_of(each, LEAST // 2)
+        width = row_width(input, each, LEAST // 2)
         block = rows_at_once(input, m, width * sums.bits // 32)
         some = max(1, cdiv(m, _PARTS * block)) * block
         programs = max(1, cdiv(m, some))

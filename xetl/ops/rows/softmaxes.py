@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from xetl import xetile
@@ -32,9 +33,9 @@ from xetl.ops.calling.views import (
     rows_at_once,
     same_shapes,
     sums_of,
-    width_of,
 )
 from xetl.ops.matrices import matrix, put, take
+from xetl.ops.rows.reduction_kernels import row_width
 from xetl.xetile import Array, Vector, constexpr
 
 LOG2_E = 1.4426950408889634
@@ -184,10 +185,10 @@ def _along(name: str, x: Operand, dim: int, dtype: Any) -> Call:
 
     def launches(x: Operand, made: Any) -> Any:
         operands, sums = (x, *made), sums_of(x.dtype, wanted)
-        if dim < x.ndim - 1:
+        if prod(x.shape[dim + 1 :]) != 1:
             return [columns(softmax_columns, operands, dim, (is_log, sums))]
         count = columns_of(x.shape, dim)
-        width = width_of(count)
+        width = row_width(x, count)
         fold = None if is_log else folded(operands, count, sums)
         if fold is not None:
             views, how, some = (fold.view, fold.view), (sums, *fold), fold.rows
@@ -216,9 +217,10 @@ def softmax_backward(
 
     def steps(made: Any) -> Any:
         operands, how = (grad, input, *made), (is_log, sums_of(input.dtype, wanted))
-        if dim < input.ndim - 1:
+        if prod(input.shape[dim + 1 :]) != 1:
             return [columns(softmax_backward_columns, operands, dim, how)]
-        constants = (*how, width_of(columns_of(input.shape, dim)))
+        width = row_width(input, columns_of(input.shape, dim))
+        constants = (*how, width)
         return [rows(softmax_backward_rows, operands, (view,) * 3, constants)]
 
     return Call((result(input.shape, wanted),), steps)
