@@ -7,7 +7,6 @@ one has few rows.
 from __future__ import annotations
 
 from xetl.language.ops import cdiv
-from xetl.ops.calling.declarations import dtypes_of
 from xetl.ops.calling.operands import Numbers, dtype_of
 from xetl.ops.products.host_tiles import LOW, STREAMED
 from xetl.runtime.executables import choose_target
@@ -44,9 +43,7 @@ _LINE = 64
 """
 
 
-def is_transposed(
-    m: int, n: int, left: Numbers, right: Numbers, b_is_packed: bool
-) -> bool:
+def is_transposed(left: Numbers, right: Numbers, b_is_packed: bool) -> bool:
     """Return whether the transposed product is computed.
 
     * With more than 4 rows and at most 4 columns (32 if a's columns are contiguous and
@@ -60,12 +57,11 @@ def is_transposed(
       of a are contiguous, too, neither is in order otherwise, and b may be smaller.
 
     Args:
-        m: rows of the result.
-        n: columns of the result.
         left: a, as matrices.
         right: b, as matrices.
         b_is_packed: whether b may be prepacked.
     """
+    m, n = left.shape[-2], right.shape[-1]
     along_k, along_n = (x.strides[-1] <= x.strides[-2] for x in (left, right))
     stays = along_k and (along_n or left.shape[-1] < _SHORT)
     if n == 1 and _is_seen_from_side(left):
@@ -77,7 +73,7 @@ def is_transposed(
     lies_along_k = right.strides[-2] == right.itemsize < right.strides[-1]
     is_smaller = STREAMED < min(m, n) <= _MOST and (m <= n or not along_k)
     gains = is_smaller and lies_along_k and not b_is_packed
-    return gains and _packs_a(min(m, n), m, left, right)
+    return gains and _packs_a(left, right)
 
 
 def _is_seen_from_side(left: Numbers) -> bool:
@@ -88,21 +84,16 @@ def _is_seen_from_side(left: Numbers) -> bool:
     return rows > 1 and steps > 1 and is_turned
 
 
-def _packs_a(least: int, m: int, left: Numbers, right: Numbers) -> bool:
+def _packs_a(left: Numbers, right: Numbers) -> bool:
     """Return whether it takes less time to pack a, and to store columns of the result.
 
     Then rows of a are the columns of vectors. Pairs and quadruples of k are multiplied
     so fast that packing b takes longer than vectors that are not full, but not if rows
     of b lie across cache lines: tiles load them at half the speed. Elements that are
     multiplied in another dtype are not read in place.
-
-    Args:
-        least: rows of a or columns of b, what is less.
-        m: rows of a.
-        left: a, as matrices.
-        right: b, as matrices.
     """
-    k = left.shape[-1]
+    m, k = left.shape[-2:]
+    least = min(m, right.shape[-1])
     if k < max(least, _LEAST):
         return False
     backend = choose_backend(values=(left, right))
@@ -113,8 +104,7 @@ def _packs_a(least: int, m: int, left: Numbers, right: Numbers) -> bool:
         return False
     if dtype.bits < 32:
         return right.strides[-1] % _LINE == 0 or 4 * least <= _MOST <= k
-    sums = dtypes_of(dtype, dtype_of(right, "b")).sums
-    lanes = backend.vectors(target)[1] * 32 // sums.bits
+    lanes = backend.vectors(target)[1] * 32 // dtype.bits
     vectors = cdiv(m, lanes)
     is_full = m % lanes == 0 or m > _MOST
     return is_full or (vectors <= _FEW and 4 * m >= 3 * lanes * vectors)

@@ -260,7 +260,7 @@ def choose_method(
     lanes = _by_lanes((a, b, out), views, (*ones, function, sums))
     if lanes is not None:
         return Method(False, False, lanes)
-    swaps = is_transposed(m, n, views[0](a), views[1](b), is_packed)
+    swaps = is_transposed(views[0](a), views[1](b), is_packed)
     if swaps:
         views = chained(views, (transposed, transposed, transposed))
         m, n = n, m

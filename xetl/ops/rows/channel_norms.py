@@ -31,6 +31,7 @@ from xetl.ops.calling.views import (
     floats,
     is_on_gpu,
     one_for_each,
+    row_width,
     rows,
     rows_at_once,
     sums_of,
@@ -40,7 +41,6 @@ from xetl.ops.calling.views import (
 from xetl.ops.rows import channel_norm_kernels as kernels
 from xetl.ops.rows.grouped_columns import group_steps
 from xetl.ops.rows.normalization import norm_backward, norm_rows
-from xetl.ops.rows.reduction_kernels import row_width
 from xetl.ops.rows.reductions import add_each
 
 NARROW = 64

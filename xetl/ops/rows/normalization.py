@@ -35,12 +35,13 @@ from xetl.ops.calling.views import (
     floats,
     one_for_each,
     row_tile,
+    row_width,
     rows,
     rows_at_once,
     width_of,
 )
 from xetl.ops.matrices import matrix, put, take
-from xetl.ops.rows.reduction_kernels import Dims, row_width
+from xetl.ops.rows.reduction_kernels import Dims
 from xetl.ops.rows.reductions import add_each
 from xetl.xetile import Array, Vector, constexpr
 

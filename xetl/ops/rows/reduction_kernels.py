@@ -21,15 +21,7 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.views import (
-    FEWEST,
-    LEAST,
-    array_of,
-    find_dim,
-    is_on_gpu,
-    strips,
-    width_of,
-)
+from xetl.ops.calling.views import array_of, find_dim, strips
 from xetl.ops.matrices import matrix, put, take
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, Vector, constexpr
@@ -204,17 +196,6 @@ def by_lanes(
         return None
     views = chain(source, transposed), chain(target, transposed)
     return Down((1, *lines.shape[::-1]), *views)
-
-
-def row_width(x: Operand, columns: int, least: int = LEAST) -> int:
-    """Return the width of a tile of rows; `least`: see `width_of`.
-
-    On a CPU, few columns are not padded: a vector then has the elements of several
-    rows. [measured] Emerald Rapids, softmax of f32, rows of 1, 2, 3 and 8: 18 ns each,
-    then 1, 1.4, 2.5 and 7; layer norm of 1 and 4: 21 and 20, then 1 and 5.8.
-    """
-    is_narrow = columns <= FEWEST and not is_on_gpu(x)
-    return width_of(columns, 1 if is_narrow else least)
 
 
 def by_columns(

@@ -29,13 +29,13 @@ from xetl.ops.calling.views import (
     floats_as,
     row_tile,
     row_view,
+    row_width,
     rows,
     rows_at_once,
     same_shapes,
     sums_of,
 )
 from xetl.ops.matrices import matrix, put, take
-from xetl.ops.rows.reduction_kernels import row_width
 from xetl.xetile import Array, Vector, constexpr
 
 LOG2_E = 1.4426950408889634

@@ -270,7 +270,7 @@ class _Strips:
             is_narrow = builder.icmp_signed("<=", left, blocking.lanes)
         where = (self.a, self.row_bytes)
         streams = _streams(builder, blocking, height, self.length, where)
-        # Rows of the waiting strip in each step: a whole piece finishes all of them.
+        # Rows of the waiting strip in each step: a piece of `kc` finishes all of them.
         each = llvm.const(llvm.I64, ceil(blocking.mr * blocking.k_step / blocking.kc))
         with builder.counted_loop(
             self.end, start=self.block, step=blocking.mr, name="strip"

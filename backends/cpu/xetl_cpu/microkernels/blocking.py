@@ -44,7 +44,7 @@ Zen 5: runs of 256 steps and all rows at once are 3 to 4 % slower.
 
 With AMX, a panel that streams through L1 evicts B: ``kc`` keeps a sub-panel of B in two
 thirds of L1 (measured on silicon: 512 of bf16, 96 % of the peak against 67 with more),
-and the block GEMM does its run in steps of that.
+and the block GEMM does its run in steps of that, all as long and up to 5/4 of it.
 """
 
 from math import ceil, gcd, lcm
